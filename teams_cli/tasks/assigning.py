@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import errors
 from teams_cli.clock import length, seconds_since
 from teams_cli.messages import events
@@ -118,7 +120,7 @@ def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) ->
             return task
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
         body = f"{task.id} ({task.title}) was assigned to {task.assignee}, and anybody may claim it now: {reason}"
-        uid = f"freed-{task.id}-{len(free.notes)}-{task.claim}"
+        uid = f"freed-{task.id}-{os.urandom(6).hex()}"
         return owing(free, Owed(to=team.leader, message=body, uid=uid, event="task-unassigned", task=task.id))
 
     try:
@@ -197,7 +199,7 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     if name == by:
         return changed
     words, event = _words_and_event(task, dependencies.stored(store, team.name))
-    body, uid = f"{task.id} ({task.title}){words}", f"kept-{task.id}-{len(changed.notes)}-{task.claim}"
+    body, uid = f"{task.id} ({task.title}){words}", f"kept-{task.id}-{os.urandom(6).hex()}"
     return owing(changed, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 
@@ -231,7 +233,7 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
     if task.assignee == by or not team.member(task.assignee):
         return free
     body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
-    uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
+    uid = f"unassigned-{task.id}-{os.urandom(6).hex()}"
     return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event="task-unassigned", task=task.id))
 
 

@@ -163,9 +163,9 @@ def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices
     reviewers = {request.to for request in requests}
     former_reviewers = {request.to for request in former_requests}
     staying_reviewers = reviewers & former_reviewers
-    # Edits under one claim may name a reviewer again whom an earlier edit removed. The number of notes, in which each
-    # edit is noted, distinguishes the uids of these edits. The *notices* have uids of their own already.
-    note_count = len(task.notes)
+    # Edits under one claim may name a reviewer again whom an earlier edit removed, so each edit has uids of its own.
+    # The *notices* have such uids already.
+    uid_end = os.urandom(4).hex()
     all_notices = []
     for notice in notices:
         advice = ""
@@ -177,11 +177,11 @@ def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices
             all_notices.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
     for request in requests:
         if request.to not in {*former_reviewers, by}:
-            all_notices.append(request.having(uid=f"{request.uid}-{note_count}"))
+            all_notices.append(request.having(uid=f"{request.uid}-{uid_end}"))
     for request in former_requests:
         if request.to not in {*reviewers, by}:
             body = f"{task.id} ({task.title}) no longer waits for your review: {by} chose {task.review_by}"
-            uid = f"withdrawn-{request.uid}-{note_count}"
+            uid = f"withdrawn-{request.uid}-{uid_end}"
             all_notices.append(_withdrawal(request, body, uid, by))
     return all_notices
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, complete, in_progress, make_team
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.tasks import changes
+from teams_cli.teams.permission import Caller
+from tests.support.cli import ALPHA, Cli, add_tasks, complete, in_progress, make_team
 from tests.tasks.conftest import told
 
 
@@ -100,3 +103,12 @@ def test_an_owner_is_not_reminded_of_its_next_task(cli: Cli) -> None:
     assert cli("heartbeat", agent="bob").stderr == ""
     answer = cli("update-task", "1", "--status", "completed", "--next", agent="bob")
     assert "task-2: in_progress by bob: then" in answer.stdout and "kept" not in answer.stdout + answer.stderr
+
+
+def test_each_assignment_is_told_also_after_more_events_than_a_task_keeps(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    store = cli.store()
+    for edit in [changes.Edit(owner="bob"), changes.Edit(unassign=True)] * 30:
+        changes.change_task(store, ALPHA, Caller("lea"), "1", edit)
+    sent = [message for message in store.read(ALPHA, MESSAGE, "bob", 0, []) if message.to == "bob"]
+    assert len(sent) == 60
