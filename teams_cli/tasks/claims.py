@@ -289,8 +289,10 @@ def claim_next(
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
     has_skipped = True
     while has_skipped:  # one of the skipped tasks may be ready
-        to_skip, has_skipped = 0, False
+        to_skip, has_skipped, priority = 0, False, ""
         for task in _candidates(store, team, caller, tasks.all_pending):
+            if has_skipped and task.priority != priority:
+                break  # the skipped tasks come before those of another priority
             if to_skip:
                 to_skip -= 1
                 has_skipped = True
@@ -298,7 +300,8 @@ def claim_next(
                 try:
                     return take(store, team, caller, task, refuse_own=True)
                 except (errors.TaskClaimed, errors.WrongState):  # another agent was faster
-                    to_skip = int(jitter(_MAX_SKIPPED))
+                    to_skip = int(jitter(min(_MAX_SKIPPED, len(team.active_names()))))
+                    priority = task.priority
                 except errors.Conflict:  # the task can't be claimed for now, for another reason
                     continue
     from teams_cli.tasks import overviews

@@ -93,3 +93,19 @@ def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(cli:
     assert [claims.claim_next(store, ALPHA, BOB).title for _ in range(4)] == ["c", "b", "unsaid", "a"]
     with pytest.raises(NothingReady):
         claims.claim_next(store, ALPHA, BOB)
+
+
+def test_who_was_too_late_for_a_task_gets_the_next_one_of_its_priority(team: Store) -> None:
+    """Another member claims the best task a moment before bob does, whose claim looks at every task with `faster`."""
+    for _ in range(5):
+        keys = [add(team, priority=priority) for priority in ("high", "high", *["normal"] * 8)]
+
+        def faster(task: Task, first: str = keys[0]) -> bool:
+            if task.id == first:
+                claims.claim(team, ALPHA, MIA, first)
+            return True
+
+        claimed = claims.claim_next(team, ALPHA, BOB, faster)
+        assert claimed.id == keys[1]
+        for caller, key in [(MIA, keys[0]), (BOB, keys[1])]:
+            changes.change_task(team, ALPHA, caller, key, Edit(status="completed"))
