@@ -62,8 +62,8 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
 def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
     """Return why the assignee of the task will not claim the task; empty as long as the assignee may still do so.
 
-    Silence is one of the reasons, except for an agent that `teams` started: this agent is resumed when a task is
-    assigned to it.
+    Silence is one of the reasons, with two exceptions: an agent that `teams` started, because it is resumed when a task
+    is assigned to it; and an agent with a task in progress, because the lease of that task says whether it is at work.
     """
     name = task.assignee
     member = team.find(name) if name else None
@@ -77,7 +77,8 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
         return ""
     if presence.is_gone(presence.load(store, team.name, name)):
         return f"the process of {name} is gone"
-    if presence.is_silent(store, team, name, task.updated_at):
+    is_silent = presence.is_silent(store, team, name, task.updated_at)
+    if is_silent and all(other.owner != name for other in tasks.labelled(store, team.name, IN_PROGRESS)):
         return f"nothing was heard of {name} for {team.silence:g} seconds"
     return ""
 

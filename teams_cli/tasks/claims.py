@@ -320,7 +320,8 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
     in_progress, assigned = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
         leases.set_alarm(store, team, in_progress, alarm)
-        assigning.set_alarm(store, team, assigned, alarm)
+        at_work = {task.owner for task in in_progress if task.status == IN_PROGRESS}  # their leases decide
+        assigning.set_alarm(store, team, [task for task in assigned if task.assignee not in at_work], alarm)
     return in_progress
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from teams_cli.clock import later, rfc3339
+from teams_cli.store.pace import Alarm
+from teams_cli.tasks import claims
 from teams_cli.tasks.tasks import TASK
-from teams_cli.teams import presence
+from teams_cli.teams import presence, teams
 from teams_cli.teams.presence import AGENT
 from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse
 from tests.support.waits import until
@@ -168,3 +170,20 @@ def test_an_announced_silence_ends_no_claim(cli: Cli) -> None:
     assert states["bob"] == "active"
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").stdout == ""
     assert cli("heartbeat", "--for", "2d", agent="bob").status == 2
+
+
+def test_who_is_at_work_on_a_task_keeps_those_that_are_assigned_to_it(cli: Cli) -> None:
+    """Bob is silent, but holds a lease, which its files may have renewed. Without a task, bob counts as lost."""
+    cli.ok("create-task", "two", "--for", "bob", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    store = cli.store()
+    task, revision = store.get("alpha", TASK, "task-2")
+    store.replace("alpha", TASK, "task-2", task.having(updated_at=LONG_AGO), revision)
+    silent(cli, left=600.0)
+    assert cli("claim-task", "2", agent="mia").status == 11
+    assert cli("claim-task", "--next", agent="mia").status == 10
+    alarm = Alarm()
+    claims.release_lost(store, teams.get(store, "alpha"), alarm)
+    assert alarm.moment - time.monotonic() > 100  # a wait need not look at it again and again
+    cli.ok("release-task", "1", "--force", agent="lea")
+    cli.ok("claim-task", "2", agent="mia")
