@@ -93,7 +93,14 @@ def lines_of(path: str) -> list[str]:
 
 
 _HEADS = "refs/heads/"
-_HERE = "--path-format=absolute --show-toplevel --git-common-dir HEAD^{commit} --symbolic-full-name HEAD"
+_HERE = [
+    "--path-format=absolute",
+    "--show-toplevel",
+    "--git-common-dir",
+    "HEAD^{commit}",
+    "--symbolic-full-name",
+    "HEAD",
+]
 """The arguments of `git rev-parse` that print the four values of a `Checkout`."""
 
 
@@ -163,7 +170,7 @@ def at(directory: str) -> Checkout | None:
     also if its `.git` file points to a repository inside it or to another worktree's data, because git could then run
     commands that an agent put there.
     """
-    lines = git.output_of(directory, "rev-parse", *_HERE.split()).split("\n") if os.path.isdir(directory) else []
+    lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
 
 

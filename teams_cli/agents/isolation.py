@@ -24,7 +24,9 @@ _READING = (
     " whatchanged"
 )
 """The git commands that change nothing."""
-_OPTIONS_WITH_VALUE = "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
+_OPTIONS_WITH_VALUE = frozenset(
+    ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"]
+)
 _END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
@@ -114,7 +116,7 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
     while words and words[0].startswith("-"):
         option, equals, value = words[0].partition("=")
         words = words[1:]
-        if option in _OPTIONS_WITH_VALUE.split() and not equals:  # its value is the next word
+        if option in _OPTIONS_WITH_VALUE and not equals:  # its value is the next word
             value, words = (words[0] if words else ""), words[1:]
         if option in ("-C", "--work-tree", "--git-dir"):
             directory = os.path.normpath(os.path.join(directory, value))

@@ -236,7 +236,7 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _waiting_mail(self) -> list[Message]:
-        """Return the messages for the next turn. What the session owes is sent first: it may be for this agent."""
+        """Return the messages for the next turn. Owed notices are sent first, because one may be for this agent."""
         session = self._stored_session()
         if session.owed:
             notices.send_owed_by(self.store, self.team, SESSION.also_closed, self.agent)

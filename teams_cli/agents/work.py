@@ -422,8 +422,8 @@ def _commits_of_references(work: Work) -> list[str]:
 
 
 def _examine_store(work: Work, recorded: str) -> None:
-    """Record the stashes of the repository, and the number of commits that would be lost with it: those that were not
-    fetched, and that *recorded*, its commit in the repository around it, does not contain.
+    """Record the stashes of the repository, and the number of commits that would be lost with it. Commits that were
+    fetched do not count, nor do those that *recorded* contains, its commit in the repository around it.
     """
     references = [
         line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()

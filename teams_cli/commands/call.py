@@ -211,7 +211,7 @@ class Call:
 
     @property
     def directory(self) -> str:
-        """The directory of the caller. Raises InvalidValue: The directory was removed."""
+        """The directory of the caller. InvalidValue is raised if it was removed."""
         if not self.current_directory:
             raise errors.InvalidValue("the current directory is gone", "Change to one that exists.")
         return self.current_directory
@@ -223,12 +223,12 @@ class Call:
 
     @property
     def agent(self) -> str:
-        """The name of the caller. Raises NoIdentity: The caller gave no name."""
+        """The name of the caller. NoIdentity is raised if the caller gave none."""
         return self.known_caller.name
 
     @property
     def known_caller(self) -> Caller:
-        """The caller, who must have a name. Raises NoIdentity: The caller gave no name."""
+        """The caller. NoIdentity is raised if the caller gave no name."""
         if self.caller is None:
             raise errors.NoIdentity("say who you are", permission.HOW_TO_SAY_WHO)
         return self.caller

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
-    """Claim the *task*, or the *next* one, for which to *wait* so many seconds."""
+    """Claim the *task* or, with *next*, the next one, and wait up to *wait* seconds for it."""
     if (task is None) != next:
         problem = "a task and --next exclude each other" if next else "the task is missing"
         raise errors.WrongUsage(problem, "Write: teams claim-task ID, or teams claim-task --next")

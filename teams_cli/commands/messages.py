@@ -140,7 +140,8 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
         if stopped := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = stopped
-        if ended := [name for name in names if name not in stopped and _may_have_ended(call, name)]:
+        others = [name for name in names if name not in stopped]
+        if ended := standing.that_may_have_ended(call.store, call.load_team(), others):
             document["mayNotRead"] = ended
 
     call.try_to(add_readers)
@@ -154,11 +155,6 @@ def _is_gone(call: Call, name: str) -> bool:
     if sessions.find(call.store, call.team, name):
         return sessions.was_stopped(call.store, call.team, name)
     return presence.is_gone(presence.load(call.store, call.team, name))
-
-
-def _may_have_ended(call: Call, name: str) -> bool:
-    agent = presence.load(call.store, call.team, name)
-    return standing.may_have_ended(call.store, call.load_team(), agent)
 
 
 def _announce(call: Call, status: str) -> Any:

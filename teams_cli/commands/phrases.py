@@ -47,7 +47,9 @@ def age(at: str, now: datetime | None = None) -> str:
 
 
 def clock_time(at: str | None) -> str:
-    """Return the time *at* here, such as `14:05:09`, with its date unless it is today; a dash if *at* is None."""
+    """Return the time *at* by the clock of this machine, such as `14:05:09`, or a dash if *at* is None. If it was not
+    today, the date comes first.
+    """
     if at is None:
         return "-"
     try:
@@ -74,7 +76,7 @@ def time_left(moment: str) -> str:
 
 
 def length_of(seconds: float) -> str:
-    """Return seconds as a whole number of the largest unit that fits, from days to seconds, such as `5 min`."""
+    """Return *seconds* as a whole number of the largest unit that fits, from days to seconds, such as `5 min`."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

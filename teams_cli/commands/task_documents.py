@@ -143,8 +143,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _missing_commits(call: Call) -> dict[str, Any]:
-    """Return under `behind` how many commits of the branch on which its work will land the caller's worktree lacks, and
-    the newest subjects; empty if it lacks none.
+    """Return under `behind` how many commits the caller's worktree lacks of the branch on which its work will land, and
+    their newest subjects. Return an empty dictionary if it lacks none.
     """
     worktree = environment.checkout_around(call.workplace) if call.workplace else ""
     if not worktree or not environment.is_worktree(worktree) or not settings.lands_by_itself(call.load_team()):
@@ -211,7 +211,7 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
-    """Return one line, as a list, with the state of a task: who has it or reviews it, what it waits for, *more*."""
+    """Return one line, as a list, with the state of a task: who has it or reviews it, what it waits for, and *more*."""
     state = task["status"]
     if "owner" in task:
         state += f" by {task['owner']}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
-    """Change one task or several. With *next*, also claim the next task, for which to *wait* so many seconds."""
+    """Change one task or several. With *next*, also claim the next task, and wait up to *wait* seconds for it."""
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
         raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
@@ -49,7 +49,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
-    """Raises WrongUsage: *wait* is given without *next*."""
+    """Refuse `--wait` without `--next`."""
     if wait is not None and not next:
         raise errors.WrongUsage("--wait needs --next", "To wait for a task: teams wait --claim")
 
@@ -96,8 +96,8 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 def _change_one(
     call: Call, task: str, edit: changes.Edit, files: list[str], wait: float | None
 ) -> tuple[Task, changes.Remarks]:
-    """Make the *edit* of one task, and attach the *files* as evidence. Before a task is completed, *wait* for the tasks
-    that must end before it, and run its check.
+    """Make the *edit* of one task, and attach the *files* as evidence. Before a task is completed, wait up to *wait*
+    seconds for the tasks that must end before it, and run its check.
     """
     if not (edit.status == "completed" or files):
         return changes.change_task(call.store, call.team, call.caller, task, edit)
@@ -162,7 +162,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
 
 
 def _show_mail(call: Call) -> bool:
-    """Show the caller its unread messages if the answer can begin before the command ends. Return whether it could."""
+    """Show the caller its unread messages if the answer can begin before the command ends. Return whether they were."""
     from teams_cli.commands import claims, waiting
     from teams_cli.messages.messages import Message
     from teams_cli.views import mail

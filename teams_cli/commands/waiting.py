@@ -37,7 +37,7 @@ Raises:
 
 
 def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None, **named: Any) -> Any:
-    """Wait until one of the conditions in *named* holds; without any, for news that concerns the caller."""
+    """Wait until one of the conditions in *named* holds. Without conditions, wait for news that concerns the caller."""
     needed = needed or completed is not None
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)

@@ -1,7 +1,7 @@
 """Leases: a claim lasts as long as its owner shows signs of life.
 
 When a lease ends, its owner and the leader are asked. If no sign of life comes in the grace period either, the task is
-released, and all whom it concerns are notified.
+released, and its owner and the leader are notified.
 """
 
 from __future__ import annotations

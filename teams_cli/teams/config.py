@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
+from teams_cli import errors
 from teams_cli.environment import OPENCODE_FILES, opencode_directory
 from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
@@ -72,7 +73,7 @@ def own_of(root: str) -> Config:
     digest_path = f"{root}/tmp/config.checked"
     try:
         is_checked = disk.read_file(digest_path) == digest
-    except Exception:
+    except (OSError, errors.TeamsError):
         is_checked = False
     if is_checked:
         document = loads(data.decode())
@@ -81,7 +82,7 @@ def own_of(root: str) -> Config:
     config = decode(data, Kind("config", Config), "", path)  # a kind for this only: it belongs to no team
     try:
         disk.commit(disk.write_temp(f"{root}/tmp", digest), digest_path)
-    except Exception:  # then the file is checked again the next time
+    except (OSError, errors.TeamsError):  # then the file is checked again the next time
         pass
     return config
 

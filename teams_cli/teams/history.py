@@ -30,8 +30,8 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
             try:
                 act(store, team, entry)
             except Exception as failure:  # whatever it is: the change was acknowledged
-                details = {"extension": extension, "after": what, "error": f"{type(failure).__name__}: {failure}"}
-                store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **details})
+                cause = {"extension": extension, "after": what, "error": f"{type(failure).__name__}: {failure}"}
+                store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **cause})
     except errors.TeamsError:  # the time is that of a server, which went away
         return
 

@@ -155,7 +155,7 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 def _with_trouble(
     row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the agent's *row* with its `trouble`, and `why` it has it."""
+    """Return the agent's *row* with its `trouble` and the reason, `why`."""
     trouble, why = agents.trouble_of(row, open_questions, plan_by_author, missed)
     return {**row, "trouble": trouble, "why": why}
 

@@ -123,7 +123,7 @@ def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
     """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. If its first
-    task was given to it, so that it has not seen the description, this is added.
+    task was given to it, so that it has not seen the description, the description is added.
     """
     own_tasks = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own_tasks, all_plans)

@@ -341,14 +341,18 @@ class Lookout:
         return {**message.to_document(), "next": step}
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
-        """Return whether no message has to end the wait: each is for later or, by what is wanted, asks nothing."""
+        """Return whether no message has to end the wait. A message need not end it if it is for later, or asks for
+        nothing that the caller has to be told at once.
+        """
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:
             asking = [message for message in asking if mail.asks_for_something(self.store, team, message)]
         if self.wanted.needed:  # what a member tells several others need not end the leader's wait
-            to_several = [message for message in asking if len(message.recipients or ()) > 1]
-            mere_news = [message for message in to_several if not mail.asks_for_something(self.store, team, message)]
-            asking = [message for message in asking if message not in mere_news]
+            asking = [
+                message
+                for message in asking
+                if len(message.recipients or ()) < 2 or mail.asks_for_something(self.store, team, message)
+            ]
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:

@@ -244,11 +244,9 @@ class Leading:
         if counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW) or not overview.ready:
             return {}
         members = {name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)}
-        agents = [presence.load(self.store, self.team.name, name) for name in members]
-        ended = {agent.agent for agent in agents if standing.may_have_ended(self.store, self.team, agent)}
         is_for_all = overview.free or any(task.assignee is None for task in overview.ready)
         claimants = members if is_for_all else {task.assignee or "" for task in overview.ready}
-        if not ended or not claimants <= ended:
+        if not claimants or len(standing.that_may_have_ended(self.store, self.team, claimants)) < len(claimants):
             return {}
         newest = max(task.created_at for task in overview.ready)
         if (remaining := _ABSENT - seconds_since(newest, self.store.now())) > 0:
@@ -258,9 +256,8 @@ class Leading:
         key = f"in-vain:{','.join(ids)}"
         if key in reported:
             return {key: None}
-        names = listed(sorted(claimants), _NAMED)
-        were_notified = f"{names} was notified" if len(claimants) == 1 else f"{names} were notified"
-        text = f"nobody may be left for {listed(ids, _NAMED)}: {were_notified} that all work is done"
+        text = f"perhaps nobody is left for {listed(ids, _NAMED)}; notified that all work is done: "
+        text += listed(sorted(claimants), _NAMED)
         return {key: fact("unattended", ids[0], text, f"teams run-agent PROMPT --detach, or {steps.CLOSE}")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:

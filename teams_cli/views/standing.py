@@ -14,7 +14,7 @@ from teams_cli.teams.teams import Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import Agent
@@ -106,6 +106,11 @@ def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
     from teams_cli.agents.seats import terminals
 
     return not any(find(store, team.name, agent.agent) for find in (sessions.find, terminals.find))
+
+
+def that_may_have_ended(store: Store, team: Team, names: Iterable[str]) -> list[str]:
+    """Return those of the agents *names* for which `may_have_ended` is true."""
+    return [name for name in names if may_have_ended(store, team, presence.load(store, team.name, name))]
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:

@@ -155,7 +155,7 @@ def test_the_leader_is_told_that_nobody_may_be_left_for_a_late_task(cli: Cli) ->
     update(cli.store(), ALPHA, tasks.TASK, "task-2", lambda task: task.having(created_at=then))
     said = cli("wait", "--needed", "--timeout", "60", agent="lea").stdout
     assert said.endswith(
-        "\nnobody may be left for task-2: bob was notified that all work is done\n"
+        "\nperhaps nobody is left for task-2; notified that all work is done: bob\n"
         "next: teams run-agent PROMPT --detach, or teams close-team\n"
     )
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14  # it is said once

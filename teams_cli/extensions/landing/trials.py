@@ -188,7 +188,7 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
         return False
     try:
         merging.refuse_unfollowed(repository, onto)
-    except errors.Conflict:
+    except errors.Conflict:  # each landing is refused with this reason when it is tried alone
         return False
     commands = [commands_of(store, team, landing) for landing in group]
     for landing, own_commands in zip(group, commands, strict=True):

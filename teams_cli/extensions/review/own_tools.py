@@ -340,7 +340,7 @@ def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: flo
     except subprocess.TimeoutExpired:
         return None, ""
     finally:
-        with suppress(ProcessLookupError):  # all processes that the tests started have ended
+        with suppress(ProcessLookupError):  # raised if all processes that the tests started have ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
