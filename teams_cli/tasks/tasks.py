@@ -72,6 +72,7 @@ class Note(Record):
     """The reason alone, if *reason* also says when the owner last gave a sign of life."""
 
 
+_TITLE_IN_HINT, _MOST_IN_HINT = 60, 3
 _RESULT_EVENTS = ("amended", "in_review", "completed", "failed")
 """The events at which a result may be given."""
 EDITABLE = ("title", "description", "priority", "check", "review_by")
@@ -377,10 +378,18 @@ def get(store: Store, team: str, task_ref: str) -> Task:
     """Return the task with that id, which may be written as a number.
 
     Raises:
+        InvalidValue: *task_ref* is no id. The hint names tasks whose titles have these words.
         TaskNotFound: There is no such task.
         DamagedRecord: The task's file is damaged.
     """
-    task_id = id_of(task_ref, "task")
+    try:
+        task_id = id_of(task_ref, "task")
+    except errors.InvalidValue as refusal:
+        fitting = [task for task in all_of(store, team, []) if task_ref.lower() in task.title.lower()]
+        if fitting:
+            named = [f"{task.id} ({text.clipped_line(task.title, _TITLE_IN_HINT)})" for task in fitting]
+            refusal.hint = f"Tasks with such a title: {text.listed(named, _MOST_IN_HINT)}"
+        raise
     try:
         return store.get(team, TASK, task_id)[0]
     except errors.NotFound:

@@ -163,3 +163,11 @@ def test_lists_and_filters(cli: Cli) -> None:
     assert ids("--blocked") == [13]
     assert ids("--status", "pending", "--limit", "100") == [1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13]
     assert ids("--status", "failed", "--owner", "nobody") == []
+
+
+def test_a_title_in_place_of_an_id_is_refused_with_the_tasks_that_have_it(cli: Cli) -> None:
+    add(cli.store(), "deck.py: read the cards", "tests of deck.py", "other")
+    refused = cli("show-task", "Deck.py", agent="bob")
+    assert refused.status == 2
+    assert "Tasks with such a title: task-1 (deck.py: read the cards), task-2 (tests of deck.py)" in refused.stderr
+    assert "Write it as task-7, #7 or 7" in cli("show-task", "nothing.py", agent="bob").stderr
