@@ -43,7 +43,10 @@ have not joined, or the members have ended.
 _IDLE = 300.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
-"""The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow."""
+"""The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow, and after
+`_NAMES` the names of the idle members.
+"""
+_NAMES = "|"
 _IDLE_FOR_ONE_TASK = 120.0
 """Seconds instead of `_IDLE` if all that is left waits for one task, because the leader may unblock or hand it over."""
 
@@ -262,20 +265,23 @@ class Leading:
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that members have had nothing to do for a while, because no task is ready. It is reported
-        again once none of the tasks in progress that its key names is in progress any more.
+        again once none of the tasks in progress that its key names is in progress any more, or another member is idle.
         """
         in_progress = self._in_progress()
         open_ids = {task.id for task in in_progress}
-        keys = [key for key in reported if key.startswith(_IDLE_KEY)]
-        still_reported: FactsByKey = {
-            key: None for key in keys if open_ids.intersection(key.removeprefix(_IDLE_KEY).split(","))
-        }
-        if still_reported or not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
+        still_reported: FactsByKey = {}
+        reported_names: set[str] = set()
+        for key in reported:
+            ids, _, names_in_key = key.removeprefix(_IDLE_KEY).partition(_NAMES)
+            if key.startswith(_IDLE_KEY) and open_ids.intersection(ids.split(",")):
+                still_reported[key] = None
+                reported_names.update(names_in_key.split(","))
+        if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
             return still_reported
         idle = self._idle_members(in_progress)
-        if not idle:
-            return {}
         names = {member.agent_id for member in idle}
+        if names <= reported_names:
+            return still_reported
         end_times = [
             task.updated_at for task in overview.tasks_read if task.owner in names and task.status != "pending"
         ]
@@ -290,17 +296,20 @@ class Leading:
         patience = _IDLE_FOR_ONE_TASK if blocker_of_all else _IDLE
         if (remaining := patience - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
-            return {}
+            return still_reported
         if blocker_of_all:
             cause = f"everything waits for {_with_predecessors(blocker_of_all, overview)}"
             tasks_in_key = [blocker_of_all]
         else:
             cause = "nothing is ready"
             tasks_in_key = in_progress
+        advice = "only a new task would occupy idle members"
+        if blocker_of_all and pending:
+            advice += f", or, {_how_to_unblock(blocker_of_all, overview)}"
         state = standing.in_words(self.store, self.team.name, self.caller)
-        text = f"{cause}; only a new task would occupy idle members. {state}"
-        key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}"
-        return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
+        text = f"{cause}; {advice}. {state}"
+        key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}{_NAMES}{','.join(sorted(names))}"
+        return {**still_reported, key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:
         """Return a fact for each question that the person has not answered yet."""
