@@ -10,7 +10,13 @@ from teams_cli.commands import landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
-from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed_too
+from teams_cli.commands.task_documents import (
+    refuse_stopped,
+    reviewer_in_words,
+    taken,
+    to_document,
+    words_of_claimed_too,
+)
 from teams_cli.names import each_name
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import changes, checks, dependencies, editing, tasks
@@ -19,7 +25,7 @@ from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Parts
@@ -123,10 +129,11 @@ def _change_one(
 
 def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
-    in *edit* is stored before the wait, so that it need not be given again.
+    in *edit* is stored before the wait, so that it need not be given again. Then a ready task is claimed meanwhile.
 
     Raises:
-        TaskBlocked: The time ran out, or a message to the caller ended the wait. The message was shown, if possible.
+        TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
+            These were shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
@@ -139,9 +146,10 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     if edit.result is not None and edit.append is None:
         only_result = changes.Edit(result=edit.result, claim=edit.claim)
         changes.change_task(call.store, call.team, call.caller, task.id, only_result)
-    wanted = [completable, conditions.news_there(call.store, call.team, call.agent)]
+    first = [completable, conditions.news_there(call.store, call.team, call.agent)]
+    other_work = conditions.task_claimed(call.store, call.team, call.known_caller, first)
     try:
-        news = conditions.wait(call.store, call.team, wanted, wait, call.say)
+        news = conditions.wait(call.store, call.team, [*first, other_work], wait, call.say)
     except errors.WaitRanOut:
         if not wait:
             return  # the change itself is refused, and says which tasks are open
@@ -151,6 +159,8 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     else:
         if "task" in news:
             return
+        if "claimed" in news:
+            _refuse_after_claim(call, task.id, news["claimed"])
         advice = "Then repeat" if _show_mail(call) else "Read what came: teams read-messages. Then repeat"
         why = f"{', '.join(news['unread'])} came while it waited for other tasks"
     if edit.attaches_files or edit.changes_fields:
@@ -159,6 +169,21 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
         kept = " (its result is kept)" if edit.result is not None or task.result else ""
         repeat = f"teams update-task {task.id} --status completed{edit.options}{kept}"
     raise errors.TaskBlocked(f"{task.id} is not completed yet: {why}", f"{advice}: {repeat}")
+
+
+def _refuse_after_claim(call: Call, task_id: str, claimed: Task) -> NoReturn:
+    """Show the task that was *claimed* while the one with the *task_id* waited, and refuse to complete the latter."""
+    from teams_cli.commands import claims
+
+    news = {"claimed": taken(call, claimed)}
+    call.words = claims.words_of_news
+    advice = f"Meanwhile {claimed.id} is yours: {call.next_step}"
+    if call.begin_answer(news):
+        call.problems += call.record_shown()
+    else:
+        advice += f" (its text: teams show-task {claimed.id})"
+    refusal = f"{task_id} is not completed yet: it waits for other tasks. Its result is kept; you are notified when"
+    raise errors.TaskBlocked(f"{refusal} it can be", advice)
 
 
 def _show_mail(call: Call) -> bool:

@@ -336,15 +336,17 @@ def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> 
 
 
 def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:
-    """Whether the caller may claim tasks and has none in progress."""
+    """Whether the caller may claim tasks and has none in progress. Tasks do not count if the caller has stored their
+    results and they only wait for others.
+    """
     if not may_claim(team, caller):
         return False
-    return all(task.owner != caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS))
+    own_tasks = (task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == caller.name)
+    return all(dependencies.only_awaits_others(store, team.name, task) for task in own_tasks)
 
 
 def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = None) -> Iterator[Task]:
-    """Yield the tasks that the caller could claim now, best first. Yield none if the caller's role may not claim tasks,
-    or if the caller has a task in progress.
+    """Yield the tasks that the caller could claim now, best first. Yield none unless `may_claim_now` allows it.
 
     A task that the caller gave back with a reason is left to others for a while; the *alarm* is set for the end of this
     time. Each task is read only when the iterator reaches it.

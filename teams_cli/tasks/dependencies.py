@@ -64,6 +64,11 @@ def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Block
     return [*open_blockers(task, status_of), *open_predecessors(task, status_of)]
 
 
+def only_awaits_others(store: Store, team: str, task: Task) -> bool:
+    """Whether the owner of the task has stored its result, and other tasks must be completed before it."""
+    return task.result_so_far is not None and bool(before_completion(task, stored(store, team)))
+
+
 def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
     blockers = (Blocker(task_id, status_of(task_id)) for task_id in ids or ())
     return [blocker for blocker in blockers if blocker.status != "completed"]

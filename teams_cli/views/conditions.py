@@ -288,6 +288,26 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     return Condition("ready", "a task that is ready", tasks.FREED, look, lambda: standing.in_words(store, team, caller))
 
 
+def task_claimed(store: Store, team: str, caller: Caller, before: Sequence[Condition]) -> Condition:
+    """Return the condition that a task was ready for the caller, which owns it now. None is claimed if one of the
+    conditions *before* this one holds.
+    """
+
+    def look(alarm: Alarm) -> Document | None:
+        team_now = teams.get(store, team)
+        claims.release_lost(store, team_now, alarm)
+        if not next(claims.ready_for(store, team_now, caller, alarm), None):
+            return None
+        if any(condition.look(store, team, alarm) for condition in before):
+            return None
+        try:
+            return {"claimed": claims.claim_next(store, team, caller)}
+        except errors.NothingReady:
+            return None
+
+    return Condition("claimed", "", tasks.FREED, look)
+
+
 def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
     """Return the condition that all tasks are settled, which ends every wait of a member. It holds only once, and never
     for a leader or the person.

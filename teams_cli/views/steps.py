@@ -179,8 +179,9 @@ def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
     return f"teams update-task {task} --status completed && teams land {task}"
 
 
-def complete(task: str) -> str:
-    return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
+def complete(task: str, has_result: bool = False) -> str:
+    result = "" if has_result else " --result RESULT"
+    return f"teams update-task {task} --status completed{result} --next {_PATIENTLY}"
 
 
 def after_all(stuck: list[str]) -> str:
@@ -247,17 +248,20 @@ def following(brief: Document, works: bool) -> str:
 
 def work(brief: Document) -> str | None:
     """Return the next command for the first task in `myTasks` that waits for no other task. If all tasks wait, return
-    the command that waits for the first blocker. If there are no tasks, return None.
+    the command that waits for the first blocker, or for other work if their results are stored. If there are no tasks,
+    return None.
     """
     own_tasks = brief["myTasks"]
     task = next((task for task in own_tasks if not task["waitsFor"]), None)
     if task is None:
+        if own_tasks and all(task["hasResult"] for task in own_tasks):
+            return WAIT_TO_WORK
         return f"teams wait --task {own_tasks[0]['waitsFor'][0]}" if own_tasks else None
     if task["plan"] == "proposed":
         return WAIT_A_WHILE
     if task["plan"] == "rejected":
         return revise(task["planId"], task["id"])
-    return propose(task["id"]) if task["plan"] == "required" else complete(task["id"])
+    return propose(task["id"]) if task["plan"] == "required" else complete(task["id"], task["hasResult"])
 
 
 def is_wait(step: str) -> bool:

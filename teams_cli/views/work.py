@@ -58,11 +58,13 @@ def held_by(store: Store, team: str, name: str) -> list[Task]:
 
 
 def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
-    """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the
-    blockers for which the task waits, and the state of its plan. *all_plans* are the plans of the team.
+    """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the tasks
+    for which the owner waits, and the state of its plan. *all_plans* are the plans of the team.
+
+    The owner waits for the blockers, and for the tasks of `after` once it has stored its result.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
-    for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
+    for key in {key for task in held[:SHOWN] for key in task.waits_for}:
         try:
             by_id[key] = tasks.get(store, team.name, key)
         except errors.TeamsError:
@@ -70,6 +72,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     rows = []
     for task in held[:SHOWN]:
         blockers = [by_id[key] for key in task.blocked_by if key in by_id]
+        has_result = task.result_so_far is not None and bool(task.waits_for)
+        awaited = [by_id[key] for key in (task.waits_for if has_result else task.blocked_by) if key in by_id]
         status, plan_id = plan_of(task, all_plans)
         expires_at = leases.expires_at(store, task)
         seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
@@ -79,7 +83,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "leaseExpiresAt": expires_at,
             "leaseSeconds": seconds_left,
             "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
-            "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
+            "waitsFor": [each.id for each in awaited if each.status != "completed"],
+            "hasResult": has_result,
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
                 for blocker in blockers
@@ -200,16 +205,15 @@ class Held:
 
 
 def held_task(store: Store, team: Team, name: str) -> Held | None:
-    """Return the first task of the agent *name* if the agent can continue it, else None.
+    """Return the first task of the agent *name* that waits for no other task, if the agent can continue it, else None.
 
-    The agent can't continue if it was asked to shut down. Neither can it if it waits for another task, for the decision
-    on a plan, or for the answer to a question that it asked since the claim.
+    The agent can't continue if it was asked to shut down. Neither can it if it waits for the decision on a plan, or for
+    the answer to a question that it asked since the claim.
     """
+    status_of = dependencies.stored(store, team.name)
     own_tasks = held_by(store, team.name, name)
-    if not own_tasks:
-        return None
-    task = own_tasks[0]
-    if task.after and dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
+    task = next((task for task in own_tasks if not dependencies.before_completion(task, status_of)), None)
+    if task is None:
         return None
     from teams_cli.membership import shutdowns
     from teams_cli.questions import questions

@@ -84,7 +84,7 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     """
     cli = make_team(tmp_path / "root", "bob", "mia")
     for title in ("one", "two"):
-        cli.ok("create-task", title, agent="lea")
+        cli.ok("create-task", title, "--for", "mia", agent="lea")
     cli.ok("create-task", "three", "--after", "1,2", agent="lea")
     cli.ok("claim-task", "3", agent="bob")
     ends = ("--status", "completed", "--result", "r")
@@ -96,14 +96,14 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     cli.ok("send-message", "bob", "just so you know", "--fyi", agent="lea")
     cli.ok("send-message", "bob", "how far?", agent="lea")
     refused = ended(waiting, 11)["error"]
-    assert refused["message"] == "task-3 is not completed yet: msg-3 came while it waited for other tasks"
+    assert refused["message"] == "task-3 is not completed yet: msg-5 came while it waited for other tasks"
     assert refused["hint"].startswith("Read what came: teams read-messages. Then repeat: teams update-task task-3 ")
     cli.ok("read-messages", agent="bob")
     waiting = cli.start(*patient, agent="bob")
     until_asleep(waiting)
     cli.ok("send-message", "bob", "and now?", agent="lea")
     said, problem = (stream.decode() for stream in waiting.communicate(timeout=TIMEOUT))
-    assert waiting.returncode == 11 and "| and now?\nnext: teams reply msg-4 TEXT\n" in said
+    assert waiting.returncode == 11 and "| and now?\nnext: teams reply msg-6 TEXT\n" in said
     assert "Then repeat: teams update-task task-3 --status completed --next --wait 60 (its result is kept)" in problem
     assert cli.ok("show-task", "3")["result"] == "r"
     short = ("update-task", "3", "--status", "completed", "--next", "--wait")
@@ -119,7 +119,7 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
         assert cli.ok("show-task", "3")["status"] == "in_progress"
         cli.ok("update-task", number, *ends, agent="mia")
     assert ended(waiting)["status"] == "completed"
-    cli.ok("create-task", "four", agent="lea")
+    cli.ok("create-task", "four", "--for", "mia", agent="lea")
     cli.ok("create-task", "five", "--after", "4", agent="lea")
     cli.ok("claim-task", "5", agent="bob")
     waiting = begin(cli, "bob", "update-task", "5", *ends, "--next", "--wait", "60")
@@ -128,11 +128,50 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     assert "after task-4 (failed)" in ended(waiting, 11)["error"]["message"]
 
 
+def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Path) -> None:
+    """A task whose result is stored, and which only waits for others, does not keep its owner from other tasks."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("create-task", "two", "--after", "1", agent="lea")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("claim-task", "2", agent="bob")
+    ends = ("--status", "completed", "--result", "r", "--next", "--wait", "60")
+    waiting = cli.start("update-task", "2", *ends, agent="bob")
+    until_asleep(waiting)
+    cli.ok("create-task", "three", "--description", "count the birds", agent="lea")
+    shown, problem = (stream.decode() for stream in waiting.communicate(timeout=TIMEOUT))
+    assert waiting.returncode == 11, problem
+    assert "task-3" in shown and "count the birds" in shown
+    assert "task-2 is not completed yet: it waits for other tasks. Its result is kept; you are notified" in problem
+    assert "Meanwhile task-3 is yours: teams update-task task-3 --status completed --result RESULT --next" in problem
+    assert [row["status"] for row in cli.ok("get-tasks", "--owner", "bob")] == ["in_progress", "in_progress"]
+    assert cli.ok("brief", agent="bob")["next"].startswith("teams update-task task-3 --status completed --result")
+    waiting = begin(cli, "bob", "update-task", "3", *ends)  # task-2 does not keep bob from waiting for work
+    until_asleep(waiting)
+    assert cli.ok("brief", agent="bob")["next"] == "teams wait --claim --timeout 540"
+    cli.ok("create-task", "four", agent="lea")
+    ended_news = ended(waiting)
+    assert (ended_news["status"], ended_news["claimed"]["id"]) == ("completed", "task-4")
+    cli.ok("release-task", "4", agent="bob")
+    cli.ok("claim-task", "4", agent="mia")
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
+    until_asleep(waiting)
+    cli.ok("update-task", "1", "--status", "completed", "--result", "r", agent="mia")
+    assert ended(waiting)["next"] == "teams update-task task-2 --status completed --next --wait 540"
+    completed = cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    assert (completed["status"], completed["result"]) == ("completed", "r")
+    cli.ok("create-task", "five", "--after", "4", "--for", "bob", agent="lea")
+    cli.ok("claim-task", "5", agent="bob")
+    cli.ok("create-task", "six", agent="lea")
+    refused = cli("update-task", "5", *ends, "--json", agent="bob")  # its answer is one document
+    assert refused.status == 11 and "(its text: teams show-task task-6)" in refused.error["hint"]
+
+
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
     """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
     cli = make_team(tmp_path / "root", "bob", "mia")
-    for title in ("one", "two"):
-        cli.ok("create-task", title, agent="lea")
+    cli.ok("create-task", "one", "--for", "mia", agent="lea")
+    cli.ok("create-task", "two", agent="lea")
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
     assert "waits for: task-1" in cli("whoami", agent="bob").stderr
