@@ -287,25 +287,19 @@ class Leading:
         ]
         claim_times = [task.claimed_at for task in in_progress]
         since = max(filter(None, [*claim_times, *end_times, *(member.joined_at for member in idle)]))
-        blocker_of_all = None  # the first task in progress for which all pending tasks wait that can still be done
-        pending = overview.counts["pending"] - len(overview.stuck)
-        for task in in_progress:
-            if len(dependencies.waiting_for([task.id], overview.tasks_read)) == pending:
-                blocker_of_all = task
-                break
+        blocker_of_all = _blocker_of_all(in_progress, overview)
         patience = _IDLE_FOR_ONE_TASK if blocker_of_all else _IDLE
         if (remaining := patience - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return still_reported
+        advice = "only a new task would occupy idle members"
         if blocker_of_all:
             cause = f"everything waits for {_with_predecessors(blocker_of_all, overview)}"
+            advice += f", or, {_how_to_unblock(blocker_of_all, overview)}"
             tasks_in_key = [blocker_of_all]
         else:
             cause = "nothing is ready"
             tasks_in_key = in_progress
-        advice = "only a new task would occupy idle members"
-        if blocker_of_all and pending:
-            advice += f", or, {_how_to_unblock(blocker_of_all, overview)}"
         state = standing.in_words(self.store, self.team.name, self.caller)
         text = f"{cause}; {advice}. {state}"
         key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}{_NAMES}{','.join(sorted(names))}"
@@ -329,6 +323,16 @@ class Leading:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 facts[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return facts
+
+
+def _blocker_of_all(in_progress: list[Task], overview: Overview) -> Task | None:
+    """Return the first task in progress for which all pending tasks wait, except for those that can never be ready."""
+    pending = overview.counts["pending"] - len(overview.stuck)
+    for task in in_progress:
+        waiting = dependencies.waiting_for([task.id], overview.tasks_read)
+        if waiting and len(waiting) == pending:
+            return task
+    return None
 
 
 def _with_predecessors(task: Task, overview: Overview) -> str:
