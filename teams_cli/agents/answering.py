@@ -124,9 +124,10 @@ def run_to_end(
     its output. Processes that the command leaves behind are not waited for.
 
     Raises:
-        subprocess.TimeoutExpired: The command takes longer than *patience* seconds.
+        subprocess.TimeoutExpired: The command takes longer than *patience* seconds. It still runs then.
         OSError: The command can't be started.
     """
+    # Files instead of pipes: a process that is left behind would keep a pipe open.
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin.encode(errors="replace"))
         source.seek(0)
@@ -175,17 +176,19 @@ def is_cut_off(store: Store, question: Question) -> bool:
     """
     try:
         return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
-    except OSError:
+    except OSError:  # it removed its log
         return False
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox. Return False if the process that collects answers has to ask it."""
+    """Put the question into the member's inbox, and return True. Return False if the process that collects answers has
+    to do it, because the member has a command that answers or a session that may be copied, or because this failed.
+    """
     if member.answer:
         return False
     try:
-        for find in (sessions.find, terminals.find, sessions.find_reported):
-            if find(store, question.team_name, member.agent_id):
+        for find_session in (sessions.find, terminals.find, sessions.find_reported):
+            if find_session(store, question.team_name, member.agent_id):
                 return False
         _ask_itself(store, question, member)
     except errors.TeamsError:  # the process tries it again
@@ -208,7 +211,9 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have a copy of the member, or else its own command, answer the question, or else ask the member itself."""
+    """Record the answer of a copy of the member, or of the command that the member named. If it has neither, or if the
+    copy failed and the member's session may be gone, put the question into the member's inbox.
+    """
     try:
         session = sessions.find(store, question.team_name, member.agent_id)
         if session and not sessions.is_started_here(store, question.team_name, session):
@@ -233,7 +238,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write* until the store is neither busy nor failing. Raise the last error if the question expires."""
+    """Call *write*, and repeat it while the store is busy or fails. Raise the last error when the question expires."""
     complaints = logs.Complaints()
     while True:
         try:
@@ -262,7 +267,7 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
     answer = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
     with writing:
         answering.record(store, question.team_name, question.id, answer)
-    if failed:
+    if failed:  # the agent is notified only of an answer in its name
         return
     shown_answer = content if len(content) <= SHORT else content[:SHORT] + "..."
     body = (
@@ -274,7 +279,8 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of the member itself. This message resumes an idle agent."""
-    blocked = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
+    is_waited_for = question.asker_pid is not None  # the process of the asker runs until the answers are there
+    blocked = f"{question.from_} is BLOCKED waiting for your answer. " if is_waited_for else ""
     hint = f"({blocked}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{hint}\n{asking.DEPTHS[question.depth]}"
     uid = f"{question.id}-asked~{member.agent_id}"

@@ -43,9 +43,10 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
     until it is handled, but is marked as read at the first call. The key `hint` is there until the caller has announced
     itself. The key `more` counts the messages for which there was no room; `read-messages` shows them.
     """
+    # With a turn, the messages count as shown unasked. The number of the turn is not known here.
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
     read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
-    count_that_fits = len(fitting(read_before))
+    count_that_fits = len(fitting(read_before))  # new messages are always shown
     omitted = {message.id for message in read_before[count_that_fits:]}
     messages = [
         {"id": message.number, "from": message.from_, "content": body_bounded(message)}
@@ -99,10 +100,10 @@ def _result_of_broadcast(
 
 
 def introduction(store: Store, team_name: str, name: str, config: Config | None) -> str:
-    """Return a text for the start of a session: the agent's name, and the other agents."""
+    """Return a text for the start of a session: the agent's name, role and first command, and the other agents."""
     team = teams.get(store, team_name)
     member = team.member(name)
-    about = f"{roles.about(member, team, config)} ".lstrip() if member else ""
+    about = f"{roles.about(member, team, config)} ".lstrip() if member else ""  # a role may have no text
     lines = [f"You are {name} in team {team_name}: do the `next:` of `teams brief`. {about}The other agents:"]
     rows = others(store, team_name, name)
     for row in rows[:MAX_NAMED]:
@@ -117,12 +118,12 @@ def introduction(store: Store, team_name: str, name: str, config: Config | None)
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
-    """Return a row for each member except *name*, in the order of joining: its name, its status line, whether it is
-    idle, and its worktree.
+    """Return a row for each member except *name*, in the order of joining: its name, its status line and the earlier
+    ones, whether it is idle, and its worktree if it has one.
     """
     team = teams.get(store, team_name)
     owners = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
-    working = {*owners, *team.inside_clients()}
+    working = {*owners, *team.inside_clients()}  # a subagent inside a client ends with its work
     rows = []
     for other in team.active_names():
         if other == name:

@@ -25,15 +25,17 @@ from teams_cli.teams.config import Config
 
 
 class LoneProcess:
-    """A program, *module*, that runs at most once per team and machine, and meanwhile holds the lock file *lock*."""
+    """A program, *module*, that runs at most once for each team on a machine. Meanwhile it holds a lock: the file
+    *lock* below the root, with the name of the team for `{team}`.
+    """
 
     def __init__(self, module: str, lock: str) -> None:
         self._module = module
         self._lock = lock
 
-    def start(self, store: Store, team: str, environ: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        """Start the process with the environment *environment*, unless it runs already. *environ* is the environment of
-        the caller. If it shows that the caller is inside a client's sandbox, nothing is started, because the sandbox
+    def start(self, store: Store, team: str, environ: Mapping[str, str], variables: Mapping[str, str]) -> None:
+        """Start the process with *variables* as its environment, unless it runs already. *environ* is the environment
+        of the caller. If it shows that the caller is inside a client's sandbox, nothing is started, because the sandbox
         would end the process.
 
         Raises:
@@ -47,7 +49,7 @@ class LoneProcess:
             return
         os.close(descriptor)  # the new process takes the lock; if there are two, one ends
         log = logs.begin(store, team, f".{self._module.rpartition('.')[2]}")
-        processes.start_own(self._module, [], {**environment, "TEAMS_TEAM": team}, log)
+        processes.start_own(self._module, [], {**variables, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
         """Take the lock, and return a file descriptor: the lock is held until the descriptor is closed. None if another
@@ -96,7 +98,7 @@ LANDER = LoneProcess("teams_cli.extensions.landing.lander", "landers/{team}.lock
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's waker of the team, unless it runs already."""
+    """Start the waker of the team on this machine, the process that resumes agents for mail, unless it runs already."""
     WAKER.start(store, team, environ, {**environments.unnamed(environ), **store.variables})
 
 

@@ -77,7 +77,8 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
-    printed_counts, printed_of_turn = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
+    printed_counts = tokens_in(profile, printed, session.model)  # of some clients, those of the whole session
+    printed_of_turn = of_turn_in(profile, printed)  # the tokens of this turn alone, which few clients print
     worked_on = []  # the tasks that are in progress now, or were completed in this turn
     for task in tasks.all_of(store, team, []):
         was_completed_now = task.completed_at is not None and parse_rfc3339(task.completed_at) >= parse_rfc3339(began)
@@ -98,7 +99,7 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
             is_same_session = usage.session_id == session.session_id
             counts_before = {counts.model: counts for counts in usage.said} if is_same_session else {}
             counts_now = {counts.model: counts for counts in printed_counts}
-            tokens = []
+            tokens = []  # the counts of each model without what the earlier turns used
             for model, counts in counts_now.items():
                 tokens.append(counts.minus(counts_before[model]) if model in counts_before else counts)
             if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
@@ -147,13 +148,13 @@ class Budget:
 
 
 def of_team(store: Store, team: Team) -> list[Budget]:
-    """Return all budgets of the team."""
+    """Return the budget of the team as a whole, and those of its agents and runs."""
     return list(_with_taken(store, team, _limits(team)))
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
     """Return a budget that is used up: that of the agent, of the *run*, or of the team. None if the agent may begin
-    another turn.
+    another turn. *agent* is "" if the agent has no name yet.
 
     Raises:
         DamagedRecord: A budget applies, but the agent's usage can't be read.
@@ -161,14 +162,14 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     team = teams.get(store, team_name)
     limits = _limits_for(team, agent, run)
     if limits and agent:
-        with suppress(errors.NotFound):  # raises if the record is damaged; below it would count as no tokens
+        with suppress(errors.NotFound):  # refuses a damaged record, which would count as no tokens below
             store.get(team_name, USAGE, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens: str) -> int:
     """Set the budget of the agent or run *of* to *tokens*, or remove the budget if *tokens* is 0 or empty. Returns the
-    new limit, or 0.
+    new limit, or 0 if there is no budget now.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
@@ -194,8 +195,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
-    """Return the notices to the leader and the human about each budget of which *turn*, which is not stored yet, uses
-    80 % or all. Because of its uid, a notice is sent once for each limit and percentage.
+    """Return notices to the leader and the human about each budget of which 80 %, or all, is used with *turn* included.
+    *turn* is not stored yet. Because of its uid, a notice is sent once for each limit and percentage.
     """
     team = teams.get(store, team_name)
     notices = []
@@ -210,7 +211,7 @@ def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -
         uid = f"budget-{budget.of}-{budget.limit}-{percent}"
         notices += [
             Owed(to=to, message=f"{budget}; {consequence}", uid=f"{uid}~{to}", by=session.agent, event="budget")
-            for to in dict.fromkeys((team.leader, HUMAN))
+            for to in dict.fromkeys((team.leader, HUMAN))  # once, if the human leads the team
         ]
     return notices
 

@@ -123,7 +123,7 @@ class Checkout:
 
     @property
     def committed_at(self) -> float:
-        """When the commit of the checkout was made, in seconds since 1970."""
+        """When the commit of the checkout was made, in seconds since 1970; 0 if git can't read the commit."""
         return float(git.output_of(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
@@ -141,6 +141,7 @@ class Checkout:
         out, because build tools make them.
         """
         entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
+        # A file to skip has the letter S, and a file to take as unchanged has a small letter.
         flagged = [entry[2:] for entry in entries if entry[:1] == "S" or entry[:1].islower()]
         files = [name for name in flagged if os.path.lexists(f"{self.top}/{name}")]
         # An option of `git ls-files` for each set of ignore rules that was added after *since*, or by the branch.

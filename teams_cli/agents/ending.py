@@ -72,7 +72,7 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
     active = [session for session in sessions if not session.ended]
     if not active:
         return
-    silence = teams.get(store, team).silence
+    silence = teams.get(store, team).silence  # seconds after which a member counts as silent
     for session in active:
         if session.state == "starting":  # its keeper may end before the id of its process is recorded
             alarm.ring_in(_LINGER)
@@ -91,15 +91,16 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
         requester = find(store, team, session.unstarted)
         return requester is None or requester.ended or not requester.keeper_lives
     if not session.keeper_lives:
-        if session.state != "starting" or session.outcome or session.host != store.host:
+        may_have_new_keeper = session.state == "starting" and not session.outcome and session.host == store.host
+        if not may_have_new_keeper:
             return True
         # A new keeper may not be named yet: the command that started it may have ended before it recorded the id.
-        named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
-        return not processes.is_on_its_way("teams_cli.agents.keeper", named)
-    if not store.host or session.keeper_pid is None:
+        variables = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
+        return not processes.is_on_its_way("teams_cli.agents.keeper", variables)
+    if not store.host or session.keeper_pid is None:  # without other machines, a keeper that lives is enough
         return False
     if processes.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
-        return False
+        return False  # its keeper was seen on this machine
     return presence.is_silent(store, teams.get(store, team), session.agent, session.started_at)
 
 
@@ -120,11 +121,13 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     if not session.taken_by and not is_lost(store, team, session):
         return session
     try:
-        if session.taken_by:
-            from teams_cli.agents.seats import sitting
+        if not session.taken_by:
+            return settle_lost(store, team, session.agent)
+        from teams_cli.agents.seats import sitting
 
-            return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
-        return settle_lost(store, team, session.agent)
+        if sitting.has_person_left(store, team, session):
+            return sitting.give_back(store, team, session)
+        return session
     except errors.TeamsError:  # the next process that finds the session tries it again
         return session
 
@@ -152,7 +155,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
         return latest.having(outcome="lost", failure=failure)
 
     session_after = update(store, team, SESSION.also_closed, agent, as_lost)[1]
-    if session_after.ended or not session_after.outcome:
+    if session_after.ended or not session_after.outcome:  # another process ended it, or took it
         return session_after
     if is_killed:
         processes.end_tagged(session.tag, (("KILL", 2.0),))
@@ -160,7 +163,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 
 def linger(sessions: list[Session]) -> None:
-    """Wait some seconds for the keepers of ended sessions to exit. Before its exit, a keeper resumes other agents."""
+    """Wait at most 5 seconds for the keepers of ended sessions to exit. Before it exits, a keeper resumes others."""
     give_up_at = time.monotonic() + _LINGER
     while time.monotonic() < give_up_at:
         if not any(session.ended and session.keeper_lives and not session.taken_by for session in sessions):
@@ -180,7 +183,8 @@ def finish(
 ) -> Session:
     """End the session, and send its caller, once, the output or the reason why there is no output. Nothing is sent if
     mail resumed the agent, and the agent answered by mail. If the agent was resumed meanwhile, its session continues.
-    *earlier* are the outputs of the turns before the last.
+    *output* is the output of the last turn; None leaves the stored output as it is. *earlier* are the outputs of the
+    turns before the last.
 
     The outcome is stored first, then the message, and last the state `done`. If this process is killed in between, the
     next process that finds the session does the missing steps. The uid of the message keeps it from being sent twice.
@@ -200,7 +204,7 @@ def finish(
     if output is not None:
         outputs.keep(store, team, session.agent, session.generation, output, earlier)
     stored = update(store, team, SESSION.also_closed, session.agent, with_outcome)[1]
-    if stored.ended or stored.generation != session.generation:
+    if stored.ended or stored.generation != session.generation:  # it was ended or resumed by another process
         return stored
     message = None if outputs.is_answered(store, team, stored) else outputs.send(store, team, stored, earlier)
     before, after = update(store, team, SESSION.also_closed, session.agent, as_ended)

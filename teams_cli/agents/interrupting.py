@@ -45,6 +45,7 @@ def interject(
     agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
     is_run_by_keeper = session is not None and not session.ended
+    # A keeper runs its client without a terminal. Any other client may be in one.
     terminal = None if is_run_by_keeper else terminals.find(store, team_name, agent)
     state = terminals.state_of(store, team, terminal) if terminal else GONE
     if terminal and state != GONE:
@@ -72,7 +73,7 @@ def _interrupt(store: Store, team: Team, caller: Caller, message: Message, envir
     """Make the message the next turn of its recipient. Returns whether a turn was running."""
 
     def interrupted(session: Session) -> Session:
-        if session.taken_by:
+        if session.taken_by:  # the message waits until the person in the agent's place has left
             return session
         session = resuming.without_pause(session)
         return session.having(interjected=max(session.interjected, message.number))
@@ -83,7 +84,7 @@ def _interrupt(store: Store, team: Team, caller: Caller, message: Message, envir
     return not is_idle
 
 
-def deliver_interruptions(
+def send_and_interrupt(
     store: Store,
     team_name: str,
     caller: Caller,
@@ -117,7 +118,7 @@ def deliver_interruptions(
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     try:
         session = ending.current(store, team_name, message.to)
-        if session is None or (session.ended and session.outcome == "stopped"):
+        if session is None or (session.ended and session.outcome == "stopped"):  # it can't be interrupted
             return message, False
         is_new = message.number > session.delivered  # a command repeated with its uid returns an old message
         if interrupts and is_new and not session.taken_by:
@@ -137,7 +138,9 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
     """
     name = require(store, team, caller, "stop-agent", agent).caller.name
     end_client = extensions.provided("end an unattended client")  # even if somebody looks at it
-    if sessions.find(store, team, agent) is not None or not (end_client and end_client(store, team, agent, environ)):
+    if sessions.find(store, team, agent) is not None or end_client is None:
+        return False
+    if not end_client(store, team, agent, environ):
         return False
     history.note(store, team, name, "agent stopped", agent=agent)
     return True
@@ -182,7 +185,9 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str) -> Ses
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Ask a running session to end. Mark an ended one as stopped, so that nothing resumes it. Returns both versions."""
+    """Ask a running session to end, or mark an ended session as stopped, so that nothing resumes it. Returns the
+    session before and after this change.
+    """
 
     def stopped(session: Session) -> Session:
         if not session.ended:
@@ -338,8 +343,8 @@ def restart(
 
 
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message that restarts the agent, and return it. If sending fails, it has no number, and a later command
-    sends it, because it stays stored in the session.
+    """Send the message that restarts the agent, and return it. If sending fails, the returned message has no number.
+    Its notice then stays stored in the session, and a later command sends it.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

@@ -95,7 +95,7 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
     except ValueError:  # a shell would not run it either
         return
     words: list[str] = []
-    for token in [*tokens, ";"]:
+    for token in [*tokens, ";"]:  # so that the last command has an end, too
         if token not in _END_OF_COMMAND:
             words.append(token)
             continue
@@ -131,9 +131,10 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
     command, *words = words  # it runs in the agent's worktree, and may change what other agents use
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
-    if command == "worktree" and arguments[:1] not in ([], ["list"]):
-        return f"git worktree {arguments[0]} changes the worktrees of others"
-    if command == "stash" and arguments[:1] not in (["list"], ["show"]):
+    first_argument = arguments[0] if arguments else ""
+    if command == "worktree" and first_argument not in ("", "list"):
+        return f"git worktree {first_argument} changes the worktrees of others"
+    if command == "stash" and first_argument not in ("list", "show"):  # without an argument, it makes a stash
         return "all worktrees share git stash: commit instead"
     if command == "update-ref" and f"refs/heads/{session.branch}" not in arguments:
         return "git update-ref changes the branch of another agent"
@@ -142,7 +143,7 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
         return f"git branch would change {others[0]}, which is not yours" if others else ""
     if command in ("checkout", "switch") and options & {"-B", "-C", "--force-create"}:
         return f"git {command} would move a branch that may be another's"
-    if command == "push" and arguments[:1] in (["."], ["./"]):
+    if command == "push" and first_argument in (".", "./"):
         return "git push to this repository would change the branch of another"
     return ""
 

@@ -93,7 +93,9 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
-        """Refuse a session that was changed since this machine started it, and prepare what all turns need."""
+        """Refuse a session that was changed since this machine started it. Then record this process as the agent's, and
+        find what every turn needs: the profile of the client, and the environment with a token.
+        """
         sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
@@ -139,8 +141,9 @@ class Keeper:
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """Return whether the agent continues after a failed turn. After a limit of the provider, the setting onLimit
-        decides whether the session ends, waits, or continues with another client.
+        """End the session after a failed turn, or give *mail* to the client again. If the provider refused requests,
+        the setting onLimit decides whether the session ends, waits, or continues with another client. Returns False if
+        the session was ended.
         """
         turns = self._stored_session().turns
         last_words = logs.end_of_turn(self.store, self.team, self.agent, turns)
@@ -189,9 +192,9 @@ class Keeper:
         self._update(lambda session: session.having(**fresh))
 
     def _is_or_gets_paused(self, mail: list[Message]) -> bool:
-        """Whether *mail* must wait: the agent was paused, or is paused now, because a sender resumed it too often."""
+        """Whether the agent is paused, so that *mail* waits. Pauses the agent if a sender has resumed it too often."""
         session = self._stored_session()
-        if session.interrupted:
+        if session.interrupted:  # an interjection or a restart ends a pause
             return False
         if session.pause_asked:
             return True
@@ -209,7 +212,7 @@ class Keeper:
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _reason_to_stop(self) -> Reason | None:
-        """Return the reason for which a running turn must end, and no other may begin; None if there is none."""
+        """Return the reason for which the agent must end its turn and may begin no other; None if there is none."""
         session = self._stored_session()
         if session.ended or session.generation != self.session.generation:
             return Reason("it was treated as lost while its machine was unreachable")
@@ -229,7 +232,7 @@ class Keeper:
         """End the session. The agent's last answer is sent to its caller; an idle caller is resumed for it."""
         last_output = self.outputs[-1] if self.outputs else None
         if last_output is None and outcome == "completed":
-            last_output = ""
+            last_output = ""  # else the stored output of an earlier generation would be sent again
         earlier = [text for text in self.outputs[:-1] if text != last_output]
         ending.finish(self.store, self.team, self.session, outcome, failure, last_output, status, earlier)
         with suppress(errors.TeamsError):  # the session has ended all the same; a later end removes the logs
@@ -329,10 +332,12 @@ class Keeper:
         ending.children(self.store, self.team, self.agent)  # ends sessions below it whose keepers have died
 
     def _wait_for_children(self) -> Reason | None:
-        """Wait for the agents that this agent started, unless a message interrupts this. Returns a reason to stop."""
+        """Wait until the agents that this agent started have ended, or until a message needs this agent. Returns the
+        reason for which this agent must stop, or None.
+        """
 
         def is_asked() -> bool:
-            """Whether a sender may wait for this agent. If this agent waited for it, neither would ever continue."""
+            """Whether the sender of a message may wait for this agent. If both waited, neither would ever continue."""
             children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
             return any(
                 message.type == "question" or (message.from_ in children and message.type != "output")

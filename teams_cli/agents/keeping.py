@@ -113,7 +113,7 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
 
 def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
     """Return a commit from which everything in the checkout and in the *drafts* can be restored. *about* is added to
-    the JSON in its message.
+    the JSON in the message of the commit.
     """
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
@@ -150,14 +150,15 @@ def _commit_tree(work: Work, tree: str, message: str, parents: Sequence[str]) ->
 
 
 def _independent_tips(work: Work) -> list[str]:
-    """Return the commits that the checkout names and that neither HEAD nor another of them contains."""
+    """Return the commits of `work.tips` that neither HEAD nor another of these commits contains."""
     tips = works.tips(work)
     if not tips:
         return []
     revisions = "\n".join([*tips, *([f"^{work.head}"] if work.head else []), ""])
-    lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", stdin=revisions).splitlines()]
-    outside_head = {commit for commit, *_ in lines} & set(tips)
-    return sorted(outside_head - {parent for _, *parents in lines for parent in parents})
+    printed = work.git("rev-list", "--parents", "--stdin", stdin=revisions).splitlines()
+    commits_and_parents = [line.split() for line in printed]  # of each commit that HEAD does not contain
+    outside_head = {commit for commit, *_ in commits_and_parents} & set(tips)
+    return sorted(outside_head - {parent for _, *parents in commits_and_parents for parent in parents})
 
 
 def _staged_tree(work: Work) -> str:
@@ -211,7 +212,8 @@ def tree_of(work: Work) -> str:
             for entry in work.names("ls-files", "-v", "-z")
             if entry[:1] in "Ss" and not os.path.lexists(f"{work.path}/{entry[2:]}")
         }
-        for entry in work.names("ls-files", "--stage", "-z") if absent else ():
+        staged = work.names("ls-files", "--stage", "-z") if absent else []
+        for entry in staged:
             mode_blob_and_stage, _, name = entry.partition("\t")
             if name in absent:
                 entries.append(f"{mode_blob_and_stage.rpartition(' ')[0]}\t{name}")

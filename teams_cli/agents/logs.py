@@ -31,7 +31,7 @@ _ENDINGS = ("out", "err", "messages.json")
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
-    """Return the path of the log of the agent's keepers."""
+    """Return the path of the log of the agent's keepers, or of another process that is named by *agent*."""
     return f"{store.root}/logs/{team}/{agent}.log"
 
 
@@ -96,7 +96,7 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
             for path in paths[:2]:  # the output and the errors; the messages are short
                 _keep_end(path)
         room -= sum(map(_size, paths))
-        if turn < turns and (room < 0 or turns - turn >= _MOST_TURNS):
+        if turn < turns and (room < 0 or turns - turn >= _MOST_TURNS):  # the last turn always stays
             for path in paths:
                 disk.discard(path)
 

@@ -16,6 +16,7 @@ from teams_cli.agents.work import Work
 
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
+"""The lengths of the hashes of commits: SHA-1 and SHA-256."""
 _TRIES, _PAUSE = 10, 0.05
 """How often git is asked to move a branch, and the seconds between two tries."""
 _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
@@ -73,7 +74,7 @@ def make_merge(repository: str, base: str, head: str, message: str) -> str:
     if done.returncode > 1 or not done.stdout:  # also if they have no common ancestor
         raise errors.StorageFailed(f"git merge-tree: {git.why_failed(done)}", f"Try it in {repository}.")
     tree, *files = [part for part in done.stdout.split("\0") if part]
-    if done.returncode:
+    if done.returncode == 1:
         raise Clash(sorted(set(files)))
     return commit_merge(repository, tree, base, head, message)
 
@@ -119,7 +120,8 @@ def merge_in_checkout(path: str, repository: str, base: str, head: str, message:
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
-    """Move the branch to the commit if it is still at *base*; returns whether it moved.
+    """Move the branch to the commit if the branch is still at *base*. Returns whether it was moved. git records *why*
+    in the reflog of the branch.
 
     Raises:
         Conflict: The branch is checked out in several places, or is being rebased.
@@ -128,28 +130,30 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
     refuse_unfollowed(repository, branch)
     for _ in range(_TRIES):
         done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
-        if done.returncode == 0 or tip_of(repository, branch) != base:
-            return done.returncode == 0
-        time.sleep(_PAUSE)
+        if done.returncode == 0:
+            return True
+        if tip_of(repository, branch) != base:
+            return False
+        time.sleep(_PAUSE)  # another git may hold the lock of the branch
     raise errors.StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
 
 
 def refuse_unfollowed(repository: str, branch: str) -> None:
-    """Refuse to move a branch that is checked out in several places: only the files of one would be updated, and a
-    commit in another would undo the merge. Refuse it also during a rebase: `git rebase --abort` would move the branch
-    back, although `git worktree list` does not show it as checked out.
+    """Refuse to move a branch that is checked out in several places: the files of only one checkout would be updated,
+    and a commit in another would undo the merge. Refuse it also while the branch is rebased: `git rebase --abort` would
+    move the branch back. During a rebase, `git worktree list` does not show the branch as checked out.
     """
     reference = f"refs/heads/{branch}"
     paths: list[str] = []
     for entry in "\n".join(git.worktrees(repository)).split("\n\n"):
-        path, *about = entry.removeprefix("worktree ").split("\n")
-        if any(line.startswith("prunable") for line in about):  # its directory was deleted
+        path, *attributes = entry.removeprefix("worktree ").split("\n")
+        if any(line.startswith("prunable") for line in attributes):  # its directory was deleted
             continue
-        if f"branch {reference}" in about:
+        if f"branch {reference}" in attributes:
             paths.append(path)
-        data = checkouts.git_directory(path)
+        git_directory = checkouts.git_directory(path)
         for name in ("rebase-merge", "rebase-apply"):
-            if checkouts.lines_of(f"{data}/{name}/head-name") == [reference]:
+            if checkouts.lines_of(f"{git_directory}/{name}/head-name") == [reference]:
                 command = f"git -C {shlex.quote(path)} rebase --continue"
                 raise errors.Conflict(
                     f"{path}: a rebase of {branch} is unfinished there", f"Finish it, or abort it: {command}"
@@ -180,13 +184,14 @@ def changed(checkout: str) -> list[str]:
     entries = git.names(checkout, *git.STATUS, "--untracked-files=no")
     staged = git.names(checkout, "ls-files", "--stage", "-z")
     submodules = {entry.partition("\t")[2] for entry in staged if entry.startswith(git.SUBMODULE)}
+    # An entry is two letters, a blank and the name. Its first letter is a blank if nothing is staged.
     return [entry[3:] for entry in entries if entry[0] != " " or entry[3:] not in submodules]
 
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
     """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can be updated.
-    *attended* says that somebody waits for the outcome. If so, a changed file hinders only if it differs between the
-    two commits; otherwise every changed file does.
+    *attended* says that somebody waits for the outcome. If so, a changed file hinders the update only if the file
+    differs between the two commits. Otherwise every changed file hinders it.
     """
     git_directory = checkouts.git_directory(checkout)
     if operation := work.unfinished_in(git_directory):
@@ -194,12 +199,13 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     if os.path.lexists(f"{git_directory}/index.lock"):
         return f"another git is at work there, or was killed: {git_directory}/index.lock"
     touched = _differing_files(checkout, base, commit)
-    if names := [name for name in changed(checkout) if not attended or name in touched]:
-        return f"it has uncommitted changes: {text.listed(names)}"
-    if names := [name for name in work.hidden_by_flags(Work(checkout)) if name in touched]:
-        return f"it has changes hidden from git: {text.listed(names)}"
-    if names := _untracked_in_the_way(checkout, base, commit):
-        return f"it has untracked files that would be overwritten: {text.listed(names)}"
+    if hindering := [name for name in changed(checkout) if not attended or name in touched]:
+        return f"it has uncommitted changes: {text.listed(hindering)}"
+    if hindering := [name for name in work.hidden_by_flags(Work(checkout)) if name in touched]:
+        return f"it has changes hidden from git: {text.listed(hindering)}"
+    if hindering := _untracked_in_the_way(checkout, base, commit):
+        return f"it has untracked files that would be overwritten: {text.listed(hindering)}"
+    # With -n git changes nothing, and only says whether it could update the files.
     trial = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(trial.stderr.split()).removeprefix("error: ") if trial.returncode else ""
 
@@ -216,13 +222,13 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
         # A file may also be where the commit has a directory above the new file.
         paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
         for path in paths:
-            place, pathspec = f"{checkout}/{path}", f":(top,literal){path}"
-            if not os.path.lexists(place):
+            full_path, pathspec = f"{checkout}/{path}", f":(top,literal){path}"
+            if not os.path.lexists(full_path):
                 continue
-            if os.path.islink(place) or not os.path.isdir(place):
+            if os.path.islink(full_path) or not os.path.isdir(full_path):
                 if not _names(checkout, "ls-files", "--cached", "-z", "--", pathspec):
                     untracked.append(path)
-            elif path == name:
+            elif path == name:  # a directory is where the new file is to be
                 untracked += _names(checkout, "ls-files", "--others", "-z", "--", pathspec)
     return list(dict.fromkeys(untracked))
 
@@ -231,16 +237,18 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     """Update the files of the checkout from the commit *base* to *commit*, or finish an update that an earlier process
     began. Returns False if the update fails, for example because somebody changed one of the files meanwhile.
     """
-    if not is_commit(base):
+    if not is_commit(base):  # git could not name the commit before the update
         return False
     for name in _untracked_in_the_way(checkout, base, commit):
         if not _is_missing_or_of(checkout, name, (base, commit)):
             return False
-    step = ("read-tree", "-m", "-u", base, commit)
-    if git.run(checkout, *step).returncode == 0:
+    update = ("read-tree", "-m", "-u", base, commit)
+    if git.run(checkout, *update).returncode == 0:
         return True
     # `changed` has git look at all files again, so that the second try knows which files are unchanged.
-    if not changed(checkout) or git.run(checkout, *step).returncode == 0:
+    if not changed(checkout):  # an earlier process finished the update
+        return True
+    if git.run(checkout, *update).returncode == 0:
         return True
     # Each file that still differs must be one that an interrupted update from *base* to *commit* has left behind.
     touched = _differing_files(checkout, base, commit)
@@ -255,7 +263,9 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is as in one of the *commits*, or missing: git removes a file before it writes new content."""
+    """Whether the file has the content that it has in one of the *commits*, or is missing. An interrupted update may
+    leave a file missing, because git removes a file before it writes the new content.
+    """
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.output_of(checkout, "hash-object", "--", name)

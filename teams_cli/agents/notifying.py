@@ -43,12 +43,14 @@ def is_wanted(team: Team) -> bool:
 
 
 def current_events(store: Store, team: Team) -> dict[str, Event]:
-    """Return the present events of the team. The key of an event stays the same while the event lasts."""
+    """Return the present events of the team, each under a key that stays the same while the event lasts."""
     return dict([*_of_members(store, team.name), *_of_tasks(store, team.name)])
 
 
 def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the events of members with their keys: what waits for the human, and agents whose client failed."""
+    """Yield the key of each event of members, and the event: a question, plan or message that waits for the human, or
+    an agent whose client failed.
+    """
     for question in questions.all_of(store, team, []):
         if question.open and HUMAN in question.waiting_for:
             line = f"{question.id} from {question.from_}: {question.question}"
@@ -70,11 +72,13 @@ def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the events of tasks with their keys."""
+    """Yield the key of each event of tasks, and the event: a task that the human is to review, a failed task, or the
+    end of all tasks.
+    """
     all_tasks = list(tasks.all_of(store, team, []))
     for task in reviews.for_person(all_tasks):
         line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
-        times_submitted = sum(note.what == task.status for note in task.notes)
+        times_submitted = sum(note.what == task.status for note in task.notes)  # each time left a note
         command = f"{review} --accept, or {review} --reject WHY"
         yield f"review:{task.id}:{times_submitted}", _event(WAITING, "review", task.id, line, command)
     for task in all_tasks:
@@ -86,7 +90,7 @@ def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
     if all_tasks and all(task.status in FINISHED or task.id in stuck for task in all_tasks):
         counts = {status: sum(task.status == status for task in all_tasks) for status in tasks.STATUSES}
         summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        key = "-".join(str(count) for count in counts.values())
+        key = "-".join(str(count) for count in counts.values())  # after more work, it is another event
         yield f"settled:{key}", _event(SETTLED, "team", team, f"all tasks are settled: {summary}")
 
 
@@ -97,7 +101,7 @@ def _event(event: str, kind: str, about: str, line: str, command: str = "") -> E
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
-    """Return the events that were not reported yet, and record them as reported."""
+    """Return the present events that were not reported yet, and record all present events as reported."""
     events = current_events(store, team)
 
     def with_reported(human: presence.Agent) -> presence.Agent:
@@ -169,8 +173,8 @@ REST = 1.0
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
-    """Start the notifier of the team, if an event has a command and no notifier runs. Inside a client's sandbox,
-    nothing is started.
+    """Start the notifier of the team, the process that runs the human's commands for events. Nothing is started if no
+    event has a command, if a notifier runs already, or inside a client's sandbox.
     """
     if is_wanted(team):
         NOTIFIER.start(store, team.name, environ, environment(store, environ))
@@ -181,6 +185,7 @@ def main() -> None:
     store, team_name = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
 
     def report_news() -> bool:
+        """Report the new events, and return whether this process may end."""
         team = teams.get(store, team_name)
         if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
             time.sleep(REST)

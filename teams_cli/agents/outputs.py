@@ -57,10 +57,10 @@ def keep(store: Store, team: str, agent: str, generation: int, text: str, earlie
         texts = [*stored.earlier, stored.text, *earlier] if is_new else stored.earlier
         newest_first: list[str] = []
         room = MAX_RESULT
-        for each in reversed(texts):
-            room -= len(each.encode())
-            if each.strip() and room >= 0:
-                newest_first.append(each)
+        for earlier_text in reversed(texts):
+            room -= len(earlier_text.encode())
+            if earlier_text.strip() and room >= 0:
+                newest_first.append(earlier_text)
         return Output(agent=agent, generation=generation, text=text, earlier=newest_first[::-1])
 
     upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), with_output)
@@ -88,7 +88,7 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
     * The agent wrote to another sender of the mail, which came neither from the caller nor from the human.
     * The agent has no output. The caller sent none of the mail, or the caller's newest message only informs.
     """
-    if not _was_resumed_by_mail(session):
+    if not _was_completed_after_mail(session):
         return False
     has_output = bool((find(store, team, session.agent) or "").strip())
     if not has_output and not _caller_expects_answer(store, team, session):
@@ -113,14 +113,14 @@ def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output should resume the caller of the session. False if this generation of the session only answered
-    messages from other agents.
+    """Whether the output should resume the caller of the session. False if this generation was completed and the caller
+    sent none of the mail that began it.
     """
-    return not _was_resumed_by_mail(session) or session.caller in _senders(session)
+    return not _was_completed_after_mail(session) or session.caller in _senders(session)
 
 
-def _was_resumed_by_mail(session: Session) -> bool:
-    """Whether mail began this generation of the session, and the generation was completed."""
+def _was_completed_after_mail(session: Session) -> bool:
+    """Whether this generation of the session was completed, and mail began it, as it begins all but the first."""
     return session.generation > 1 and session.outcome == "completed"
 
 

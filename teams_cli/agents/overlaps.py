@@ -106,15 +106,16 @@ def with_tip(
     places = _conflicting_places(snapshots, directory, commit, tip)
     files = {place["file"] for place in places}
     against = None
+    all_landings = landings.all_of(store, team, []) if files else ()
     landed = [
         landing
-        for landing in (landings.all_of(store, team, []) if files else ())
+        for landing in all_landings
         if landing.state == "landed" and landing.onto == onto and os.path.realpath(landing.repository) == snapshots.main
     ]
     landed.sort(key=lambda landing: landing.ended_at or "", reverse=True)
     for landing in landed[:_MOST_LANDINGS]:
         merge = landing.merge or landing.head
-        if snapshots.holds(directory, commit, merge):
+        if snapshots.holds(directory, commit, merge):  # and also the landings before it, which can't be the cause
             break
         if files.intersection(snapshots.files(directory, f"{merge}^1", merge)):
             against = {
@@ -178,7 +179,9 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _base_and_snapshot(snapshots: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return the commit at which the worktree left the main checkout's branch, or "", and a commit of all its work."""
+    """Return the last commit that the worktree has in common with the main checkout, "" if there is none, and a commit
+    of all work in the worktree.
+    """
     commit = snapshots.of(tree.worktree)
     main_head = git.output_of(tree.worktree, "rev-parse", "main-worktree/HEAD")
     return snapshots.base(tree.worktree, commit, main_head), commit
@@ -236,7 +239,7 @@ class ConflictWatch:
         return ""
 
     def _compare(self) -> None:
-        """Compare once, if the agent has a worktree here, unless it was just compared and committed nothing since."""
+        """Compare once, unless the agent has no worktree here, or was just compared and has committed nothing since."""
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
         own_tree = next((tree for tree in trees if tree.agent == self.agent), None)
         if own_tree is None:
@@ -262,20 +265,21 @@ class ConflictWatch:
                 parsed = [snapshots.region(own_tree.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
                 changing = [*parsed, *files[_MOST_PARSED:_MOST_FILES]]
                 presence.note_facts(self.store, self.team, self.agent, changing=changing or None)
-            found = self._compare_with(snapshots, own_tree, others if own_has_changed else changed)
+            compared_now = self._compare_with(snapshots, own_tree, others if own_has_changed else changed)
             if tip and (own_has_changed or states_before.get(target) != tip):
-                found[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
+                compared_now[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
         existing_names = {target, *(tree.agent for tree in others)}
-        conflicts = {
-            name: places
-            for name, places in {**earlier_conflicts, **found}.items()  # an earlier one stays if not compared now
-            if places and name in existing_names
-        }
+        conflicts = {}  # an earlier conflict stays if it was not compared now
+        for name, places in {**earlier_conflicts, **compared_now}.items():
+            if places and name in existing_names:
+                conflicts[name] = places
         presence.note_facts(self.store, self.team, self.agent, conflicts=conflicts or None)
         last_comparison.write(head, {**states, target: tip})
 
     def _compare_with(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
-        """Return in words where the agent's work conflicts with each of the *others*, and notify both agents once."""
+        """Return, by agent, in words where this agent's work conflicts with each of the *others*; "" if it does not.
+        Both agents of a conflict are notified once.
+        """
         conflicts = {tree.agent: "" for tree in others}
         for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
             notify_both(self.store, self.team, overlap)
@@ -284,8 +288,9 @@ class ConflictWatch:
         return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
-        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*. The agent is
-        notified once, unless its tasks are finished, or the answer to its request to land names the conflict.
+        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*; "" if it does
+        not. The agent is notified once, unless its tasks are finished, or it asked to land this commit: then the answer
+        to its request names the conflict.
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
@@ -296,7 +301,7 @@ class ConflictWatch:
         if own_tasks and all(task.status in FINISHED for task in own_tasks):
             return places_in_words
         for landing in landings.all_of(self.store, self.team, []):
-            if landing.head == commit and landing.onto == target:
+            if landing.head == commit and landing.onto == target:  # the agent asked to land its work
                 return places_in_words
         against = conflict["against"]
         cause = f" ({landings.whose(against)}, which landed)" if against else ""
@@ -308,7 +313,9 @@ class ConflictWatch:
 
 
 class _LastComparison:
-    """Keeps the states at the last comparison in a file, so that no other process repeats the comparison."""
+    """The last comparison of an agent's work: the commit of its worktree, and the states of the worktrees and of the
+    branch that were compared. It is kept in a file, so that no other process repeats the comparison.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path

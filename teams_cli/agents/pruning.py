@@ -41,7 +41,7 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
         for tree in worktrees.all_of(store, name):
-            if tree.has_record and tree.state != "empty":
+            if tree.has_record and tree.state != "empty":  # those without a record are unknown, see below
                 work = " and ".join(tree.work.phrases())
                 return f"{tree.agent} has work in {tree.path}, {work}: teams worktree merge {tree.agent} --team {name}"
             worktrees.refuse_occupied(store, name, tree.path)
@@ -84,7 +84,7 @@ def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
                 seconds = settings.value(team, settings.WORKTREE_KEPT)
             elif caller is None or caller.is_human:
                 seconds = settings.of_user(config).get(settings.WORKTREE_KEPT, _KEPT_FOR)
-            else:
+            else:  # only the human may remove the work of a team that is gone
                 continue
         except errors.TeamsError:  # the caller may not remove it, or the team is damaged
             continue

@@ -43,7 +43,8 @@ the change, and the line that git shows above the hunk.
 
 class Change(NamedTuple):
     """A changed place in a file. *old* has the first and the last line of the place before the change, *new* its first
-    and last line after the change. *symbol* is the function or class around the place, "" if none is known.
+    and last line after the change. If the change only adds lines, *old* has the line after them, and then the line
+    before them. *symbol* is the function or class around the place, "" if none is known.
     """
 
     old: tuple[int, int]
@@ -51,7 +52,7 @@ class Change(NamedTuple):
     symbol: str
 
     def meets(self, other: Change) -> bool:
-        """Whether this change and *other* concern the same or adjacent lines, which git can't merge."""
+        """Whether this change and *other* concern the same or adjacent old lines, so that git can't merge them."""
         return self.old[0] <= other.old[1] + 1 and other.old[0] <= self.old[1] + 1
 
 
@@ -157,6 +158,7 @@ class Snapshots:
                 definitions = list(_definitions(ast.parse(source), ""))
         changes = []
         for hunk in hunks:
+            # git leaves out a number of lines that is 1.
             old_start, old_count, new_start, new_count = (int(number or 1) for number in hunk.groups()[:4])
             # A hunk that only adds lines names the line before it.
             old = (old_start, old_start + old_count - 1) if old_count else (old_start + 1, old_start)

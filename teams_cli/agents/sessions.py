@@ -116,11 +116,11 @@ class Session(Record):
         """The notice that restarts the agent, until it is sent. None if no restart was asked for, or it was sent."""
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
-    def paid(self, told: Owed, number: int) -> Session:
-        """Return the session without *told*, a notice that was stored in it and was now sent as the message *number*.
-        If the notice restarts the agent, the message becomes the agent's next turn.
+    def paid(self, notice: Owed, number: int) -> Session:
+        """Return the session after its stored *notice* was sent as the message *number*. If the notice restarts the
+        agent, the message becomes the agent's next turn.
         """
-        if told.about != BEGIN_AGAIN:
+        if notice.about != BEGIN_AGAIN:
             return self
         return self.having(interjected=max(self.interjected, number))
 
@@ -266,7 +266,7 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
     if session.given:
         open_numbers = {entry.number for entry in inboxes.load(store, team, session.agent).open}
         for message in store.fetch(team, MESSAGE, session.given, []):
-            if message.number in open_numbers or message.only_informs:
+            if message.number in open_numbers or message.only_informs:  # those were handled when read
                 numbers.add(message.number)
     return sorted(numbers)
 
@@ -290,7 +290,8 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
     directory = f"{store.root}/started/{team}"
     recorded_digest, recorded_ids = _recorded_start(store, team, session.agent)
     digest = _digest(session)
-    ids = [*recorded_ids, session.session_id] if recorded_digest == digest else [session.session_id]
+    is_same_start = recorded_digest == digest  # else the earlier ids no longer count
+    ids = [*recorded_ids, session.session_id] if is_same_start else [session.session_id]
     disk.prepare_root(store.root)
     disk.make_directories(directory, store.root)
     lines = "\n".join([digest, *dict.fromkeys(ids)]).encode()
@@ -360,7 +361,7 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 def note_reported(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
     """Record which session the agent's client reported, and its directory, so that this session can be copied. Nothing
-    is recorded if `teams` started the agent.
+    is recorded if `teams` started the agent, if the session id is not valid, or if the same report is recorded already.
     """
     report = {"client": client, "sessionId": session_id, "directory": directory, "host": store.host}
     recorded = presence.load(store, team, agent).client or {}

@@ -135,5 +135,6 @@ def _tail(file: IO[bytes]) -> str:
 
 def _end_of(data: bytes, size: int) -> str:
     """Return the end of *data* below a line that says how much of the *size* bytes is left out."""
+    # Decoding may make the data longer, so it is cut again.
     kept_text = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
     return f"[{size} bytes of text; all but the last {len(kept_text.encode())} are left out]\n{kept_text}"

@@ -35,7 +35,7 @@ _STARTING = 30.0
 class StartRequest:
     """A request to start an agent: its prompt and its options. At its start, the agent gets the environment *environ*;
     later it gets the environment of the process that resumes it. *variables* are stored, and are added to the agent's
-    environment each time.
+    environment each time. *type* is the name of a role, or else a skill of the agent.
     """
 
     prompt: str
@@ -129,7 +129,7 @@ def _inherit_client(request: StartRequest, starter: Session) -> None:
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, make its worktree, store its session, and start its keeper. From the registration on,
-    messages can be sent to it. If its session can't be stored, it leaves.
+    messages can be sent to the agent. If its session can't be stored, the agent leaves the team.
     """
     profile, level = _checked_client(store, team, caller, request, run)
     team = remove_never_started(store, team)
@@ -186,7 +186,9 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 def _checked_client(
     store: Store, team: Team, caller: Caller, request: StartRequest, run: str
 ) -> tuple[Profile, Permissions | None]:
-    """Return the profile and the permission level of the client. Refuse what can't be started under any name."""
+    """Return the profile and the permission level of the client. Refuse a request that no name of the agent could make
+    possible, for example because the client is not installed or a budget is used up.
+    """
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
     profile = profiles.get(harness, caller.config, request.acp_command)
@@ -200,7 +202,9 @@ def _checked_client(
 
 
 def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, top: str, port: int) -> tuple[str, str]:
-    """Make and prepare the worktree of the agent, or remove it again. Returns its path and its branch."""
+    """Make the worktree of the agent, and prepare it. If the preparation fails, the worktree is removed again. Returns
+    the path and the branch of the worktree.
+    """
     tree, branch = trees.add(store.root, team.name, agent, top)
     variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port)}
     try:
@@ -214,7 +218,7 @@ def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, t
 
 
 def _store_session(store: Store, team: str, draft: Session) -> Session:
-    """Store the session of a new agent. It may replace that of an earlier agent of the same name that never ran."""
+    """Store the session of a new agent. It may replace the session of an earlier agent of this name that never ran."""
 
     def replaced(stored: Session) -> Session:
         if stored is draft:  # there was none
@@ -232,7 +236,7 @@ def _never_ran(session: Session) -> bool:
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    """Register the agent as a member, in the name of the *caller*. Returns the member and its token."""
+    """Register the agent as a member that the *caller* started. Returns the member and its token."""
     requested = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     member, token = joining.join(

@@ -35,7 +35,7 @@ def fill(tree: str, commit: str) -> list[str]:
     missing = []
     for path, target in wanted(tree, commit).items():
         directory = f"{tree}/{path}"
-        if os.path.isdir(directory) and os.listdir(directory):
+        if os.path.isdir(directory) and os.listdir(directory):  # it is checked out already
             continue
         candidates = _stores_for(tree, commit, path)
         store = next((candidate for candidate in candidates if _has_commit(candidate, target)), "")
@@ -52,7 +52,9 @@ def fill(tree: str, commit: str) -> list[str]:
 
 
 def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
-    """Yield where the submodule may be: in git's data of the repository and its worktrees, or checked out in these."""
+    """Yield the directories that may have the commits of the submodule at *path* in *commit*: git's data of the
+    submodule in the repository or in one of its worktrees, and checkouts of the submodule.
+    """
     common = git.common_directory(tree)
     name = _name_of(tree, commit, path)
     repositories = [common, *(f"{common}/worktrees/{worktree}" for worktree in disk.names_in(f"{common}/worktrees"))]
@@ -125,7 +127,7 @@ def _carry(
         name = _name_of(top, commit, path)
         sources = list(stores_for(path))
         source = next((candidate for candidate in sources if _has_commit(candidate, target)), "")
-        if not source:
+        if not source:  # no worktree has the commit
             continue
         places = (f"{top}/{path}", f"{git.common_directory(top)}/modules/{name}")
         store = next((place for place in places if _is_store(place)), "")
@@ -145,7 +147,7 @@ def _carry(
                     f"Bring it there: git fetch {source} {target}; and repeat the command.",
                 )
             created.append((store, reference))
-        if os.path.lexists(f"{store}/.git"):
+        if os.path.lexists(f"{store}/.git"):  # a checkout may have submodules of its own
             inside = partial(_stores_inside, sources, store, target)
             _carry(inside, store, commits_before.get(path, ""), target, branch, created)
 

@@ -168,8 +168,8 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Refuse to make the agent's worktree if it, its branch, or a branch in the way of this one exists already:
-    somebody's work may be there.
+    """Refuse to make the agent's worktree if its directory or its branch exists already, because somebody's work may be
+    there. Refuse also if git can't store the new branch beside an existing branch.
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
@@ -181,7 +181,7 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     # git stores a branch as a path, so neither a part of that path nor a path below it may be a branch.
     parts = branch.split("/")
     prefixes = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
-    for reference in git.must(top, "for-each-ref", "--format=%(refname)", *prefixes).split():
+    for reference in git.must(top, "for-each-ref", "--format=%(refname)", *prefixes).split():  # also all below these
         existing = reference.removeprefix("refs/heads/")
         if existing == branch:
             raise errors.AlreadyExists(
@@ -208,7 +208,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     origin = checkouts.of_checkout(top)
     try:  # forced, since git may remember a worktree there whose directory was deleted
         _make(top, path, origin, "--force", "-b", branch, path, origin.base)
-    except errors.StorageFailed:
+    except errors.StorageFailed:  # `_make` has removed the worktree again
         git.run(top, "branch", "--quiet", "-D", branch)
         raise
     return path, branch

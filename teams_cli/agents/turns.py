@@ -48,8 +48,9 @@ class Reason:
 
 @dataclass
 class Turn:
-    """The result of one run of the client. *stopped* is the reason for which the client was ended, or None.
-    *interrupted* says that the client was interrupted so that the next turn can begin with a message.
+    """The result of one run of the client. *printed* is what the client printed, which is also in the file *path*.
+    *stopped* is the reason for which the client was ended, or None. *interrupted* says that the client was interrupted
+    so that the next turn can begin with a message.
     """
 
     status: int
@@ -83,8 +84,9 @@ class ClientProcess:
         self.mail = mail
         self.user = user
         self.begins_session = session.turns == 0 or not session.session_known or bool(session.fresh)
-        base = logs.turn_of(store, team, session.agent, session.turns + 1)
-        self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
+        files_of_turn = logs.turn_of(store, team, session.agent, session.turns + 1)
+        self.out, self.err = f"{files_of_turn}.out", f"{files_of_turn}.err"
+        self.input = f"{files_of_turn}.messages.json"
         self.environment = {**environment, processes.TAG: session.tag}
         self.level = permissions.held_to(profile, session.permissions)
         if self.level:
@@ -161,9 +163,12 @@ class ClientProcess:
     def _wait_or_end(
         self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait until the client ends, or end it. Returns whether a message interrupted it, and why it was stopped."""
+        """Wait until the client ends, or end it. Returns whether a message interrupted it, and the reason to stop it,
+        or None.
+        """
         reason: Reason | None = None
-        stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")  # the reason is asked for at once
+        stop_at, looked_at = 0.0, time.monotonic()
+        asked_at = float("-inf")  # *to_stop* is asked at once
         while not self._has_ended(pidfd, 0):
             now = time.monotonic()
             if reason is None and now - asked_at >= _ASK_AGAIN:
@@ -195,12 +200,12 @@ class ClientProcess:
     def _wait_for_end_or_change(self, pidfd: int | None, watch: Watch) -> bool:
         """Wait at most a second for the client's end or a change in the team. Returns whether there may be a change."""
         changes = watch.fileno()
-        if changes is None or pidfd is None:
+        if changes is None or pidfd is None:  # `select` can't wait for both: look again after each pause
             self._has_ended(pidfd, _PAUSE)
             return True
         if not watch.wait(0):
             if changes not in select.select([pidfd, changes], [], [], 1.0)[0]:
-                return bool(watch.slow)
+                return bool(watch.slow)  # a slow watch reports changes late
             watch.wait(0)
         self._has_ended(pidfd, _PAUSE)  # several changes often come together: look once for all
         return True

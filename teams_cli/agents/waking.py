@@ -48,9 +48,9 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> None:
-    """After a message was stored, resume the idle agents among its *recipients*. Each machine has a background process,
-    the waker. The waker of another machine resumes the agents there, and the waker of this machine wakes the clients in
-    terminals here.
+    """After a message was stored, resume the idle agents among its *recipients*. *for_output* says that the message is
+    the output of an agent. Each machine has a background process, the waker. The waker of another machine resumes the
+    agents there, and the waker of this machine wakes the clients in terminals here.
     """
     background.start_for_terminals(store, team.name, environ)
     for agent in recipients:
@@ -68,7 +68,7 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
     idle = [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]
     for session in idle:
         numbers = sessions.waiting_numbers(store, team.name, session)
-        for oldest in store.fetch(team.name, MESSAGE, numbers[:1], []):
+        for oldest in store.fetch(team.name, MESSAGE, numbers[:1], []):  # none if no mail waits
             wake(store, team, config, [session.agent], oldest.from_, environ)
 
 
@@ -130,6 +130,7 @@ def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime
         return seconds >= _RETRY_AFTER
     if terminal.wakes > len(_WAKE_AGAIN_AFTER):
         return False
+    # A new client of the agent has no wakes yet. It waits as after its first.
     return seconds >= wake_again_after * _WAKE_AGAIN_AFTER[max(terminal.wakes, 1) - 1]
 
 
@@ -150,9 +151,9 @@ def _unreached(
     unreported = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return unreported
-    if not terminal.woken_at or terminal.wakes <= len(_WAKE_AGAIN_AFTER):
+    if not terminal.woken_at or terminal.wakes <= len(_WAKE_AGAIN_AFTER):  # it is still to be woken
         return []
-    if seconds_since(terminal.woken_at, now) < wake_again_after:
+    if seconds_since(terminal.woken_at, now) < wake_again_after:  # it may still read them
         return []
     return [number for number in unreported if number <= terminal.woken_to]
 
@@ -160,14 +161,16 @@ def _unreached(
 def _note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Record that the client is woken, and return its terminal; None if another woke it, or its state changed."""
+    """Record that the client is woken, and return its changed terminal. Return None if another process woke the client
+    meanwhile, or if the client's state has changed.
+    """
     now = teams.now(store)
     wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
 
     def change(current: Terminal) -> Terminal:
         if (current.woken_at, current.wakes, current.state) != (terminal.woken_at, terminal.wakes, terminal.state):
             return current
-        if not unread or _is_new_mail(current, unread):
+        if not unread or _is_new_mail(current, unread):  # an interrupted client may have read its mail just now
             counts = {"wakes": 1, "unheard": 0}
         elif _is_retried(current):  # the client did not hear the last waking, so this waking does not count again
             counts = {}

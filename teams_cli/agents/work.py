@@ -44,6 +44,10 @@ class Work:
     """The work in the checkout or repository at *path*. For a nested repository, *name* is the path inside the
     repository around it. If *bare* is set, the work is that of a submodule that is not checked out, and *path* is the
     directory with git's data of the submodule.
+
+    *commits* is the number of commits that would be lost, *changed* has the files that `git status` shows, and *hidden*
+    has changed or new files that it does not show. *stashed* has the commits of stashes. *unfinished* names an
+    operation such as a merge, or is "". *problem* says why the work is not known, or is "".
     """
 
     def __init__(self, path: str, name: str = "", bare: bool = False) -> None:
@@ -187,7 +191,9 @@ def unfinished_in(git_directory: str) -> str:
 
 
 def _read_git_state(work: Work) -> None:
-    """Record the store, the HEAD, the branch and the unfinished operation. Refuse what is no checkout of its own."""
+    """Record in *work* the store, the HEAD, the branch and the unfinished operation. Refuse a directory that has become
+    a part of another checkout.
+    """
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
         if os.path.realpath(top) != os.path.realpath(work.path):
@@ -197,7 +203,7 @@ def _read_git_state(work: Work) -> None:
     )
     head = work.run("symbolic-ref", "--quiet", "HEAD")
     work.branch = head.stdout.strip().removeprefix("refs/heads/")
-    if not work.branch or _has_reference(work, f"refs/heads/{work.branch}"):
+    if not work.branch or _has_reference(work, f"refs/heads/{work.branch}"):  # else the branch has no commit yet
         work.head = work.git("rev-parse", "--verify", "HEAD^{commit}").strip()
     work.unfinished = "" if work.bare else unfinished_in(work.git_directory)
 
@@ -249,7 +255,9 @@ def hidden_by_flags(work: Work) -> Iterator[str]:
 
 
 def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
-    """Yield what is ignored by a rule younger than the worktree, and whether a `.gitignore` has this rule."""
+    """Yield the name of each file or directory that is ignored by a rule younger than the worktree, and whether the
+    rule is in a `.gitignore` of the checkout.
+    """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
     if partly_ignored:
@@ -257,25 +265,26 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
     earlier_rules: dict[str, set[str]] = {}  # by file, the rules that it had when the worktree was made
     for name, (rules_file, rule) in rules.items():
         is_gitignore = os.path.basename(rules_file) == ".gitignore" and not os.path.isabs(rules_file)
-        if rules_file in earlier_rules:
-            pass
-        elif is_gitignore:
-            shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
-            earlier_rules[rules_file] = set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
-        elif origin.rules is not None:
-            earlier_rules[rules_file] = set(origin.rules)
-        else:  # an older version made the worktree; git writes `commondir` once, when it makes a worktree
-            commondir = f"{work.git_directory}/commondir"
-            made_at = os.stat(commondir if os.path.exists(commondir) else f"{work.git_directory}/HEAD").st_mtime
-            path = os.path.join(work.path, rules_file)
-            was_changed_since = os.stat(path).st_mtime > made_at
-            earlier_rules[rules_file] = set() if was_changed_since else set(checkouts.lines_of(path))
+        if rules_file not in earlier_rules:
+            if is_gitignore:
+                shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
+                earlier_rules[rules_file] = set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
+            elif origin.rules is not None:
+                earlier_rules[rules_file] = set(origin.rules)
+            else:  # an older version made the worktree; git writes `commondir` once, when it makes a worktree
+                commondir = f"{work.git_directory}/commondir"
+                made_at = os.stat(commondir if os.path.exists(commondir) else f"{work.git_directory}/HEAD").st_mtime
+                path = os.path.join(work.path, rules_file)
+                was_changed_since = os.stat(path).st_mtime > made_at
+                earlier_rules[rules_file] = set() if was_changed_since else set(checkouts.lines_of(path))
         if rule not in earlier_rules[rules_file]:
             yield name, is_gitignore
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return, by name, the file and the rule that ignores it; and the directories that are only partly ignored."""
+    """Return two things about the *names*, which are paths in the checkout: for each path that a rule ignores, the file
+    with the rule and the rule; and a list of the other paths, directories of which git ignores only a part.
+    """
     if not names:
         return {}, []
     words = ("check-ignore", "--verbose", "--non-matching", "-z", "--stdin")
@@ -317,8 +326,8 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
-    """Yield the commits of the stashes that were made in this worktree; all checkouts share one list. This worktree was
-    once at the parent commit of such a stash, and on the branch that the stash names.
+    """Yield the commits of the stashes that were made in this worktree. All checkouts share one list of stashes. A
+    stash counts as made here if this worktree was once at its parent commit, and on the branch that the stash names.
     """
     if not _has_reference(work, "refs/stash"):
         return
@@ -340,14 +349,14 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
     submodules that are not checked out.
     """
     known_stores = set()
-    for name in [] if work.bare else _paths_of_repositories(work.path):
+    for name in [] if work.bare else _paths_of_repositories(work.path):  # a bare store has no files
         nested = Work(f"{work.path}/{name}", name)
         try:
             _disable_commands(nested, work)
             _read_git_state(nested)
             known_stores.add(nested.git_directory)
             removed_directories = [os.path.realpath(path) + "/" for path in (work.path, work.git_directory)]
-            nested.has_store = nested.store.startswith(tuple(removed_directories))
+            nested.has_store = nested.store.startswith(tuple(removed_directories))  # then it is lost, too
             words = (*git.LOOKING, "ls-tree", "-z", origin.base, "--", name)
             listed = git.run(work.path, *words, variables={"GIT_LITERAL_PATHSPECS": "1"}).stdout
             entry = listed.partition("\t")[0].split()
@@ -392,7 +401,7 @@ def _disable_commands(work: Work, around: Work) -> None:
 
 
 def _filter_commands(work: Work) -> dict[str, str]:
-    """Return the commands of filters that are configured for the checkout, each under its key."""
+    """Return the commands of filters that are configured for the checkout, by the keys of these settings of git."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
@@ -422,8 +431,9 @@ def _commits_of_references(work: Work) -> list[str]:
 
 
 def _examine_store(work: Work, recorded: str) -> None:
-    """Record the stashes of the repository, and the number of commits that would be lost with it. Commits that were
-    fetched do not count, nor do those that *recorded* contains, its commit in the repository around it.
+    """Record the stashes of the repository, and the number of commits that would be lost with it. *recorded* is the
+    commit that the repository around it names, or "". Commits that were fetched, or that *recorded* contains, do not
+    count.
     """
     references = [
         line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
@@ -456,7 +466,7 @@ def _read(path: str) -> str:
 
 
 def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]:
-    """Return those of the *hashes* that name commits of the repository."""
+    """Return the *hashes* that name commits of the repository."""
     if not hashes:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin="\n".join([*hashes, ""]))

@@ -32,7 +32,7 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 
 class _Target(NamedTuple):
     """Where the work of a worktree is merged: into *branch*, which is checked out at *checkout*, and whose commit is
-    *tip*. *problem* says why a merge is impossible, or is "". The others are "" if they are not known.
+    *tip*. *problem* says why a merge is impossible, or is "". Each of the other three is "" if it is not known.
     """
 
     checkout: str = ""
@@ -97,23 +97,25 @@ class Worktree:
 
 
 def _target_of(path: str, origin: checkouts.Origin) -> _Target:
-    """Return where the work is merged: the checkout that the worktree was made from. If it is gone, the main checkout,
-    but only if the branch there contains the commit at which the worktree began.
+    """Return where the work of the worktree at *path* is merged: into the checkout that the worktree was made from. If
+    this checkout is gone, the work is merged into the main checkout. But this is done only if the branch there contains
+    the commit at which the worktree began, or if this commit is not known.
     """
     if not os.path.isdir(checkouts.git_directory(path)):
         return _Target(problem=f"its repository is gone, or was moved: there, git worktree repair {path}")
     try:
         common = checkouts.repository_of(path)[1]
-        is_there = origin.top and os.path.isdir(origin.top) and checkouts.repository_of(origin.top)[1] == common
+        has_origin = origin.top and os.path.isdir(origin.top) and checkouts.repository_of(origin.top)[1] == common
         checkout = origin.top
-        if not is_there:
+        if not has_origin:
             main = git.worktrees(path)[0].removeprefix("worktree ")  # git lists the main checkout first
+            # A bare repository is listed there too, but is no checkout.
             is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
             checkout = main if is_checkout else ""
         if checkout:
             branch = checkouts.branch_of(checkout)
             tip = git.must(checkout, "rev-parse", "--verify", "HEAD^{commit}").strip()
-            if is_there or not origin.base or merging.holds(checkout, tip, origin.base):
+            if has_origin or not origin.base or merging.holds(checkout, tip, origin.base):
                 return _Target(checkout, branch, tip, "" if branch else f"{checkout} has no branch checked out")
     except errors.TeamsError as problem:
         return _Target(problem=problem.message)
@@ -146,8 +148,10 @@ def _can_be_made_again(path: str, branch: str, checkout: str) -> bool:
     """
     if not (os.path.isdir(checkout) and merging.tip_of(checkout, branch)):
         return False
-    place = merging.checked_out(checkout, branch)
-    return not place or os.path.realpath(place) == os.path.realpath(path)  # git may still list the deleted worktree
+    checked_out_at = merging.checked_out(checkout, branch)
+    if not checked_out_at:
+        return True
+    return os.path.realpath(checked_out_at) == os.path.realpath(path)  # git may still list the deleted worktree
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
@@ -155,9 +159,9 @@ def unknown_in(store: Store, team: str) -> list[str]:
     directories of `teams`.
     """
     folder = f"{store.root}/worktrees/{team}"
-    owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.has_record}
+    known_paths = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.has_record}
     paths = [f"{folder}/{name}" for name in disk.names_in(folder) if not name.startswith(_TEMPORARY)]
-    return [path for path in paths if os.path.realpath(path) not in owned]
+    return [path for path in paths if os.path.realpath(path) not in known_paths]
 
 
 def of_agent(store: Store, team: str, agent: str) -> Worktree:
@@ -178,14 +182,16 @@ def diff(tree: Worktree) -> str:
     """
     if tree.work.problem:
         raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
-    if not os.path.isdir(tree.path):  # it was deleted, and its branch is merged
+    if not os.path.isdir(tree.path):  # it was deleted, and its branch is merged: else there is a problem above
         return ""
     base = git.output_of(tree.path, "merge-base", "HEAD", tree.target_tip or "HEAD") or tree.origin.base
     return _diff_since(tree.work, base, "")
 
 
 def _diff_since(work: works.Work, base: str, prefix: str) -> str:
-    """Return, as a patch, what changed in the checkout and its nested repositories since *base*; all if this is ""."""
+    """Return, as a patch, what changed since the commit *base* in the checkout and in its nested repositories. If
+    *base* is "", the patch adds every file. *prefix* is put before the names of the files.
+    """
     prefixes = (f"--src-prefix=a/{prefix}", f"--dst-prefix=b/{prefix}")
     empty_tree = work.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
     words = ("diff", "--no-ext-diff", "--no-textconv", "--submodule=short", "--binary")
@@ -245,13 +251,14 @@ def _refuse_unmergeable(tree: Worktree) -> None:
     changed = {name.rstrip("/") for name in work.changed}
     for nested in work.nested:
         place = text.listed([nested.name])
-        if nested.problem or nested.bare or nested.name not in committed:
+        if nested.problem or nested.bare or nested.name not in committed:  # a merge takes nothing from it
             omitted += [f"{phrase} in {place}" for phrase in nested.phrases()]
             if nested.name in changed:
                 omitted.append(f"a repository inside, {nested.name}")
         elif nested.changed or nested.hidden or nested.stashed or nested.unfinished or nested.has_nested_work:
+            # A merge takes only the commits of a submodule.
             omitted.append(f"{' and '.join(nested.phrases())} in {place}")
-        elif nested.state != "empty":
+        elif nested.state != "empty":  # of its commits, a merge takes those that its HEAD contains
             words = ("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads")
             if branches := nested.git(*words).split():
                 omitted.append(f"branches that are not in its HEAD: {text.listed(branches)} in {place}")
@@ -329,10 +336,10 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
     if merging.has_hooks(target):
         with trees.own_place(store.root, team, target) as path:
             commit = merging.merge_in_checkout(path, target, tip, source, message)
-    mark, branch = _reference_of_merge(tree, team), tree.target_branch
+    reference, branch = _reference_of_merge(tree, team), tree.target_branch
     with submodules.carried(target, base, commit, tree.branch):
         _refuse_in_the_way(tree, commit)  # the hooks took time
-        git.must(target, "update-ref", mark, commit)
+        git.must(target, "update-ref", reference, commit)  # lets a later command finish this merge
         try:
             if not merging.move(target, branch, tip, commit, message):
                 raise errors.Conflict(f"{branch} of {target} moved meanwhile", "Repeat the command.")
@@ -342,7 +349,7 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
                 why = merging.in_the_way(target, tip, commit, attended=True)
                 raise _not_merged(tree, why or "git can't update the files of the checkout")
         finally:
-            git.run(target, "update-ref", "-d", mark, commit)
+            git.run(target, "update-ref", "-d", reference, commit)
     return commit
 
 
@@ -355,13 +362,13 @@ def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
     """If an earlier merge was killed after it had moved the target branch, update the files in its checkout."""
     if not tree.target:
         return
-    mark = _reference_of_merge(tree, team)
-    commit = git.output_of(tree.path, "show-ref", "--verify", "--hash", mark)
+    reference = _reference_of_merge(tree, team)
+    commit = git.output_of(tree.path, "show-ref", "--verify", "--hash", reference)
     if not commit:
         return
-    if merging.holds(tree.target, tree.target_tip, commit):
+    if merging.holds(tree.target, tree.target_tip, commit):  # else the branch was not moved
         merging.follow(tree.target, git.output_of(tree.target, "rev-parse", f"{commit}^1"), tree.target_tip)
-    git.run(tree.target, "update-ref", "-d", mark, commit)
+    git.run(tree.target, "update-ref", "-d", reference, commit)
 
 
 def _refuse_in_the_way(tree: Worktree, commit: str) -> None:

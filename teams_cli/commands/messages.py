@@ -51,7 +51,7 @@ def _send(
         if call.caller and len(names) == 1 and not expected and team.settings.get("delivery") == "interject":
             from teams_cli.agents import interrupting
 
-            return interrupting.deliver_interruptions(
+            return interrupting.send_and_interrupt(
                 call.store, call.team, call.caller, names[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
             )[0]
         return messages.send(

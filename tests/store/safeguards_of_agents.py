@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "keepers on their way lost",
         "../agents/ending",
-        'not processes.is_on_its_way("teams_cli.agents.keeper", named)',
+        'not processes.is_on_its_way("teams_cli.agents.keeper", variables)',
         "True",
         AGENTS,
     ),

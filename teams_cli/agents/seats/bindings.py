@@ -54,10 +54,9 @@ def of_process(root: str, pid: int) -> Binding | None:
 
 
 def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Return the member in whose terminal this process runs. None if there is no such member, or if this process is a
-    fork that answers a question. *is_named* says that the environment names a member. Then this function returns a
-    member only if the process belongs to a Codex thread, because the environment of such a process may be that of
-    another terminal.
+    """Return the member in whose terminal this process runs; None if there is none. A process that Codex started
+    belongs to the member of its thread. Another process belongs to the member of the nearest client above it, but None
+    is returned if its environment names a member, as *is_named* says. A fork that answers a question belongs to nobody.
     """
     if environ.get("TEAMS_SHADOW"):
         return None
@@ -98,7 +97,9 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
     A client that a background program of `teams` started, such as a keeper, is independent, and so is Codex's daemon.
     """
-    if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
+    if not os.path.isdir(terminals_directory(root)):  # nobody joined on this machine
+        return None
+    if not client or of_process(root, client):  # it is unknown, or has joined by itself
         return None
     if DAEMON in _command_line(client):  # whichever terminal came first has started it for all
         return None
@@ -115,8 +116,8 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """If the process *client* has not joined, return whether another process is a client of the member of *binding*. If
-    *client* has joined, return False.
+    """Whether a process other than *client* is a client of the member of *binding*. False if the process *client*
+    itself has joined.
     """
     if of_process(root, client):
         return False

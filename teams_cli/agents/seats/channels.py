@@ -71,13 +71,13 @@ class Client:
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
         if way == CONTROL:
             return bool(self.daemon) and lines.has_listener(self.daemon)
-        # With some options the client asks its person before it takes messages from its socket.
+        # The way is SOCKET. With some options the client asks its person before it takes messages from its socket.
         asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else ()
         asks_person = not {*asking_options}.isdisjoint(terminals.words_of(self.pid))
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
-        """Have the client's program put the line into the queue of its session."""
+        """Have the client's program put the line into the queue of its session. Returns whether this worked."""
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -96,7 +96,7 @@ class Client:
         return done.returncode == 0
 
     def _write_to_socket(self, interrupts: bool) -> bool:
-        """Write the line to the client's socket, as a message from another session of the client."""
+        """Write the line, as a message from another session, to the client's socket. Returns whether this worked."""
         if not self.socket:
             return False
         proof: dict[str, Any] = {"type": "auth", "token": self.secrets.get("socketToken")}
@@ -113,7 +113,7 @@ class Client:
         return True
 
     def _post_to_server(self) -> bool:
-        """Have the client's own server give the line to the client's session as a prompt."""
+        """Give the line to the session as a prompt, through the client's own server. Returns whether this worked."""
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")

@@ -33,7 +33,7 @@ _CHUNK = 1 << 16
 
 
 class Line:
-    """One end of the connection. It never waits for the other end."""
+    """One end of the connection between a detached terminal and a viewer. It never waits for the other end."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -209,22 +209,23 @@ class StateReader:
         data = self._unfinished + data
         self._unfinished = b""
         shown = bytearray()
-        place = 0
-        while (start := data.find(_OSC, place)) >= 0:
+        position = 0
+        while (start := data.find(_OSC, position)) >= 0:
             end, after = _end_of_string(data, start + len(_OSC))
             if end < 0:  # the rest of the command is still to come
                 break
             command = data[start + len(_OSC) : end]
             self._note_command(command)
-            shown += data[place : start if command == _QUERY else after]
-            place = after
+            shown_until = start if command == _QUERY else after  # this program answers queries itself
+            shown += data[position:shown_until]
+            position = after
         # Now *start* is the beginning of an unfinished command, or -1.
         if start < 0 and data.endswith(b"\x1b"):  # perhaps the first byte of the next command
             start = len(data) - 1
         if start >= 0 and len(data) - start <= _MAX_SEQUENCE:
             self._unfinished = data[start:]
             data = data[:start]
-        return bytes(shown) + data[place:]
+        return bytes(shown) + data[position:]
 
     def _note_command(self, command: bytes) -> None:
         """Record the query or the state in *command*, an operating system command (OSC)."""
@@ -244,7 +245,9 @@ class StateReader:
 
 
 def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the text of a control sequence ends, or -1 if its end is missing, and where the output goes on."""
+    """Return where the text of a control sequence ends, and where the output goes on after the sequence. If the end of
+    the sequence is missing, the first number is -1, and the second says nothing.
+    """
     bell = data.find(b"\x07", start)
     terminator = data.find(b"\x1b\\", start)
     if bell >= 0 and (terminator < 0 or bell < terminator):
@@ -255,11 +258,11 @@ def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
 def plain(data: bytes) -> str:
     """Return the text in terminal output. Each control sequence becomes a blank."""
     text = bytearray()
-    place = 0
-    while place < len(data):
-        end = _end_of_key(data, place)
-        text += data[place:end] if data[place] != _ESC else b" "
-        place = end
+    position = 0
+    while position < len(data):
+        end = _end_of_key(data, position)
+        text += data[position:end] if data[position] != _ESC else b" "
+        position = end
     return "".join(c if c.isprintable() or c.isspace() else " " for c in text.decode(errors="replace"))
 
 
@@ -292,15 +295,15 @@ def typed_in(data: bytes) -> bytes:
     of mouse and focus.
     """
     typed = bytearray()
-    place = 0
-    while place < len(data):
-        end = _end_of_key(data, place)
-        key = data[place:end]
+    position = 0
+    while position < len(data):
+        end = _end_of_key(data, position)
+        key = data[position:end]
         is_answer = key.startswith(b"\x1b[") and key[-1:] in _ANSWERS
         is_report = key.startswith((b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b[<", b"\x1b[M", b"\x1b[?"))
         if not (is_answer or is_report):
             typed += key
-        place = end
+        position = end
     return bytes(typed)
 
 

@@ -64,12 +64,13 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
     if caller and not caller.token:
         caller.token = str(secrets_of(store, team, caller.name).get("token") or "")
     team_record = teams.get(store, team)
-    if caller and team_record.member(caller.name):  # a leader, too, which may not join
+    if caller and team_record.member(caller.name):  # such as a leader, who need not and may not join
         verify(team_record, caller)
         binding = Binding(team, caller.name, caller.token)
     else:
         member, new_token = joining.join(store, team, caller)
-        binding = Binding(team, member.agent_id, new_token or (caller.token if caller else ""))
+        earlier_token = caller.token if caller else ""
+        binding = Binding(team, member.agent_id, new_token or earlier_token)
     path = bindings.terminal_file(store.root, team, binding.agent, "json")
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": binding.token})
@@ -91,9 +92,9 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
     for terminal in terminals.all_of(store, team, []):
         if (terminal.client, terminal.session_id) != (arrival.client, arrival.session_id):
             continue
-        is_open_elsewhere = not (terminal.state == GONE or terminal.has_ended or terminal.pid == arrival.pid)
+        may_continue = terminal.state == GONE or terminal.has_ended or terminal.pid == arrival.pid
         member = teams.get(store, team).find(terminal.agent)
-        if is_open_elsewhere or member is None or member.stopped_by:
+        if not may_continue or member is None or member.stopped_by:
             return None
         return Caller(terminal.agent)
     return None
@@ -116,7 +117,7 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. For which messages it was woken before stays recorded."""
+    """Record in which terminal the agent sits now. The record keeps for which messages the agent was woken before."""
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,
@@ -148,7 +149,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
-    """Record on this machine the client's session in the *terminal*, which may then be copied or continued here."""
+    """Record the client's session in the *terminal* on this machine, so that it may be copied or continued here."""
     session = sessions.find(store, team, terminal.agent)
     if session is None:
         sessions.note_started_here(store, team, as_session(terminal))
@@ -296,8 +297,9 @@ def has_person_left(store: Store, team: str, session: Session) -> bool:
     if not session.taken_by or session.host not in ("", store.host):
         return False
     terminal = terminals.find(store, team, session.agent)
-    if terminal and terminal.state != GONE and terminal.has_ended is not True:
+    if terminal and terminal.state != GONE and terminal.has_ended is not True:  # the client may run
         return False
+    # Before the client has joined, only the process that holds the session shows whether the person is there.
     return processes.has_ended(session.keeper_pid or 0, session.keeper_started, session.keeper_boot) is not False
 
 

@@ -185,7 +185,9 @@ def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
 
 
 def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, Any]) -> None:
-    """Add the state of the agent's client, and the facts about its terminal, to the *row* of a listed agent."""
+    """Put the state of the agent's client, and the facts about its terminal, into the *row* of a listed agent. The row
+    of a stopped agent keeps its state.
+    """
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state
@@ -210,8 +212,8 @@ _BITS_AFTER_TIME = 80
 
 
 def pid_of_client(seat: Seat, session_id: str) -> int:
-    """Return the process id of the client that runs this hook, or 0 if the client is unknown. If a daemon runs the
-    hooks of many clients, this is not the daemon, but the process in a terminal that uses the session *session_id*.
+    """Return the process id of the client whose hook this process is, or 0 if the client is unknown. If a daemon runs
+    the hooks of many clients, the client is the process in a terminal that uses the session *session_id*.
     """
     client = bindings.nearest_client(os.getppid())
     if not client or not seat.daemon or seat.daemon.word not in words_of(client):
@@ -226,7 +228,7 @@ def pid_of_client(seat: Seat, session_id: str) -> int:
     candidates = [pid for pid in pids if session_id in words_of(pid)]
     if not candidates and (made_at := _made_at(session_id)):  # else the youngest that existed then
         candidates = [pid for pid in pids if _started_at(pid) <= made_at + 1]  # the time of boot has whole seconds
-    return max(candidates or pids, key=_started_at, default=0)
+    return max(candidates or pids, key=_started_at, default=0)  # the youngest
 
 
 def words_of(pid: int) -> list[str]:
@@ -265,6 +267,7 @@ def program_of(pid: int) -> list[str]:
 
 
 def _started_at(pid: int) -> float:
+    """Return the time at which the process started, in seconds since 1970; 0 if there is no such process."""
     started = bindings.stat_of(pid)[0]
     if not started:
         return 0.0

@@ -66,7 +66,7 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         target = teams.get_recipient(call.load_team(), name)
         if target == call.agent:
             raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
-        sent, ended = interrupting.deliver_interruptions(
+        sent, ended = interrupting.send_and_interrupt(
             call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
         )
         call.signs.note_seen()

@@ -236,7 +236,7 @@ def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dic
 
 def _agents() -> dict[str, Any]:
     send = _operation(
-        _AGENTS, "message", interrupting.deliver_interruptions.__doc__ or "", _ref("Delivered"), changes=True
+        _AGENTS, "message", interrupting.send_and_interrupt.__doc__ or "", _ref("Delivered"), changes=True
     )
     # A refusal before the message is looked at, such as that of a wrong token, is an `Error` as for every request.
     send["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
