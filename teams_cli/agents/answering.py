@@ -113,7 +113,7 @@ class AnswerCommand(Shadow):
             log.write(logs.transcript(self.store, self.question.team_name, self.member.agent_id, self.turns))
             log.flush()
             environment = {**self.environment(), "TEAMS_TRANSCRIPT": log.name}
-            words = ["sh", "-c", self.member.answer or ""]
+            words = ["sh", "-c", self.member.answer or ""]  # `_ask` found a command there
             return run_to_end(words, json.dumps(document), environment, self.directory, patience)
 
 

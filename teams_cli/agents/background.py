@@ -142,7 +142,7 @@ def _environment_of_keeper(
     profile = profiles.get(session.harness, config)
     member = teams.get(store, team).find(session.agent)
     name = member.agent_name if member and member.agent_name else session.agent
-    type = (member.agent_type or member.role) if member else "team-member"
+    type = (member.agent_type or member.role) if member else "team-member"  # of an agent that has left
     variables = {**(session.variables or {}), **store.variables}
     variables |= environments.identity(team, session.agent, name, type)
     if session.port_base:
@@ -179,7 +179,7 @@ def start_requested(store: Store, team: str, agent: str, config: Config | None, 
         try:
             environ_of_agent = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
             if taken_session.caller == agent:  # a resumed session keeps the permissions that its own caller gave it
-                level = taken_session.permissions or permissions.LEVELS[-1]
+                level = taken_session.permissions or permissions.LEVELS[-1]  # without a level, everything is allowed
                 permissions.refuse_more(environ_of_agent, level, f"start one that may do more ({level})")
         except errors.TeamsError as error:
             ending.finish(store, team, taken_session, "failed", error.message)

@@ -105,6 +105,7 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
             if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
                 counts_before, tokens = {}, printed_counts  # the client began to count again within its session
             added = turn.having(tokens=tokens)
+            # A model that this turn did not use keeps its last counts.
             usage = usage.having(session_id=session.session_id, said=list({**counts_before, **counts_now}.values()))
         return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))
 

@@ -151,7 +151,8 @@ class Checkout:
             options.append(f"--exclude-from={exclude}")
         if os.path.exists(config) and os.stat(config).st_mtime > since:
             excludes_file = git.output_of(self.top, "config", "--local", "--path", "core.excludesFile")
-            options += [f"--exclude-from={excludes_file}"] if excludes_file else []
+            if excludes_file:
+                options.append(f"--exclude-from={excludes_file}")
         words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
         if git.output_of(self.top, *words, "--", ":(top,glob)**/.gitignore"):
             options.append("--exclude-standard")

@@ -110,7 +110,7 @@ def frozen_keeper(session: Session) -> int | None:
     """
     pid = session.keeper_pid
     if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
-        return None
+        return None  # it has ended, or this machine can't find out
     return pid if processes.is_stopped(pid) else None
 
 
@@ -192,7 +192,7 @@ def finish(
     from teams_cli.agents import outputs
 
     def with_outcome(latest: Session) -> Session:
-        if latest.ended or latest.generation != session.generation or latest.outcome:
+        if latest.ended or latest.generation != session.generation or latest.outcome:  # another process was faster
             return latest
         return latest.having(outcome=outcome, failure=failure, exit_status=exit_status)
 

@@ -213,7 +213,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 
     def paused(session: Session) -> Session:
         sitting.refuse_stopped(session)
-        if session.pause_asked or session.state == "paused":
+        if session.pause_asked or session.state == "paused":  # it is paused, or is to be after its turn
             return session
         asked = session.having(pause_asked=f"{name} paused it")
         # The keeper of an agent in a turn pauses it after the turn.
@@ -300,6 +300,7 @@ def restart(
         InvalidValue: The uid is not valid.
     """
     standing = require(store, team, caller, "restart-agent", agent)
+    # An agent without a level may do everything, as at the last level.
     level = ending.get_current(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     by = standing.caller.name

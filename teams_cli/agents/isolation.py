@@ -175,7 +175,7 @@ def base_of(store: Store, team: str, agent: str) -> int:
             except (FileNotFoundError, ValueError):
                 document = {}
             bases: dict[str, int] = {}  # the base port of each agent, by `TEAM/AGENT`
-            for key, base in document.items() if isinstance(document, dict) else ():
+            for key, base in document.items() if isinstance(document, dict) else ():  # a damaged file has none
                 if type(base) is int and key.partition("/")[0] in teams:
                     bases[key] = base
             if owner not in bases:

@@ -136,7 +136,7 @@ class Keeper:
         return True
 
     def _has_failed(self, turn: Turn) -> bool:
-        if turn.interrupted or turn.stopped:
+        if turn.interrupted or turn.stopped:  # the keeper itself ended the client
             return False
         return output.has_failed(self.profile, turn.status, turn.printed)
 
@@ -287,8 +287,9 @@ class Keeper:
 
         turn = client.wait(reason_to_stop, self._do_periodic_work)
         self.conflicts.look()
-        if turn.interrupted or not (turn.stopped or self._has_failed(turn)):
-            self._update(lambda session: session.having(given=None))  # else the next turn gets the mail again
+        was_cut_off = turn.stopped or self._has_failed(turn)  # then the next turn gets the mail again
+        if turn.interrupted or not was_cut_off:
+            self._update(lambda session: session.having(given=None))
         self._start_requested_agents()
         self._record_session_id(turn.printed)
         session = self._stored_session()

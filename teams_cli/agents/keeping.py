@@ -154,7 +154,8 @@ def _independent_tips(work: Work) -> list[str]:
     tips = works.tips(work)
     if not tips:
         return []
-    revisions = "\n".join([*tips, *([f"^{work.head}"] if work.head else []), ""])
+    contained_in_head = [f"^{work.head}"] if work.head else []  # with ^, git leaves them out
+    revisions = "\n".join([*tips, *contained_in_head, ""])
     printed = work.git("rev-list", "--parents", "--stdin", stdin=revisions).splitlines()
     commits_and_parents = [line.split() for line in printed]  # of each commit that HEAD does not contain
     outside_head = {commit for commit, *_ in commits_and_parents} & set(tips)
@@ -282,7 +283,7 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
         StorageFailed: git can't make the worktree; the work stays kept.
     """
     about = kept.about
-    start = about.get("head") or kept.commit
+    start = about.get("head") or kept.commit  # the new branch needs a commit
     git.must(
         kept.repository,
         *("worktree", "add", "--quiet", "--no-checkout", "--force", "-b", branch, path, start),

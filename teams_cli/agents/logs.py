@@ -198,7 +198,7 @@ class Follower:
             try:
                 if path not in self._files:
                     self._files[path] = open(path, "rb")  # noqa: SIM115
-            except OSError:
+            except OSError:  # its turn has not begun, or it was removed
                 continue
             file = self._files[path]
             start = file.tell()

@@ -44,7 +44,7 @@ def is_commit(commit: str) -> bool:
 
 def holds(repository: str, tip: str, commit: str) -> bool:
     """Whether *commit* is the commit *tip* or an ancestor of *tip*."""
-    if not (is_commit(tip) and is_commit(commit)):
+    if not (is_commit(tip) and is_commit(commit)):  # git could take another text as an option
         return False
     return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
 
@@ -116,7 +116,7 @@ def merge_in_checkout(path: str, repository: str, base: str, head: str, message:
             raise errors.StorageFailed(why, f"Look in {repository}.")
         return git.must(path, "rev-parse", "HEAD").strip()
     finally:
-        git.run(repository, "worktree", "remove", "--force", "--force", path)
+        git.run(repository, "worktree", "remove", "--force", "--force", path)  # twice: even if it is locked
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
@@ -223,7 +223,7 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
         paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
         for path in paths:
             full_path, pathspec = f"{checkout}/{path}", f":(top,literal){path}"
-            if not os.path.lexists(full_path):
+            if not os.path.lexists(full_path):  # nothing is in the way there
                 continue
             if os.path.islink(full_path) or not os.path.isdir(full_path):
                 if not _names(checkout, "ls-files", "--cached", "-z", "--", pathspec):

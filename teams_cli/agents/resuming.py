@@ -127,7 +127,7 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
         notice = Owed(to=leader, message=body, uid=uid, event="agents-paused")
         if session.state == "done":
             return owing(session.having(state="paused", failure=reason), notice)
-        if session.state == "paused" or session.pause_asked:
+        if session.state == "paused" or session.pause_asked:  # the other process has paused it
             return session
         return owing(session.having(pause_asked=reason), notice)
 

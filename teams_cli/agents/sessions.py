@@ -318,8 +318,10 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     another machine that writes to the store could choose what runs here. If no other machine uses the store, only the
     form of the session id is checked.
     """
-    if not store.host or not is_session_id(session.session_id):
-        return is_session_id(session.session_id)
+    if not is_session_id(session.session_id):
+        return False
+    if not store.host:
+        return True
     digest, ids = _recorded_start(store, team, session.agent)
     if not (session.model or session.permissions) and digest == _hash(_values_of_first_version(session)):
         return True  # the first version recorded neither ids nor the model and the permissions
@@ -339,7 +341,7 @@ def _digest(session: Session) -> str:
     """Return a digest of everything in the session that says how the agent is started."""
     values = [*_values_of_first_version(session), session.model, session.permissions]
     values += [session.worktree, session.run, session.caller, session.depth]
-    if session.acp_command:
+    if session.acp_command:  # else the digest stays as earlier versions recorded it
         values.append(session.acp_command)
     return _hash(values)
 
@@ -381,7 +383,7 @@ def find_reported(store: Store, team: str, agent: str) -> Session | None:
     report = presence.load(store, team, agent).client
     if not report or report.get("host", "") != store.host:
         return None
-    if not all(isinstance(report.get(key), str) for key in _KEYS):
+    if not all(isinstance(report.get(key), str) for key in _KEYS):  # others that use the store may have written it
         return None
     session = of_client(agent, report["client"], report["sessionId"], report["directory"], str(report.get("at")))
     return session if is_started_here(store, team, session) else None

@@ -129,8 +129,9 @@ def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - KEPT, 0))
     data = file.read(KEPT)
-    # A byte that is not UTF-8 becomes a character of three bytes.
-    return fitting(data.decode(errors="replace"), KEPT) if size <= KEPT else _end_of(data, size)
+    if size > KEPT:
+        return _end_of(data, size)
+    return fitting(data.decode(errors="replace"), KEPT)  # a byte that is not UTF-8 becomes three bytes
 
 
 def _end_of(data: bytes, size: int) -> str:

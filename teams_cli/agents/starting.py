@@ -106,7 +106,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
     standing = require(store, team_name, caller, "spawn")
     team, caller = standing.team, standing.caller
     starter = sessions.find(store, team_name, caller.name)
-    depth = (starter.depth if starter else 1) + 1
+    depth = (starter.depth if starter else 1) + 1  # a member that `teams` did not start is at level 1
     deepest = int(settings.value(team, "max_depth"))
     if depth > deepest:
         raise errors.Conflict(

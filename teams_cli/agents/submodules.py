@@ -122,7 +122,7 @@ def _carry(
     """
     commits_before = wanted(top, base)
     for path, target in wanted(top, commit).items():
-        if commits_before.get(path) == target:
+        if commits_before.get(path) == target:  # *base* needs this commit, too
             continue
         name = _name_of(top, commit, path)
         sources = list(stores_for(path))

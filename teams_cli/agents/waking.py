@@ -262,7 +262,7 @@ class _Waker:
         if not session.ended:
             return
         numbers = sessions.waiting_numbers(self.store, team.name, session)
-        newest = max(numbers, default=0)
+        newest = max(numbers, default=0)  # 0 if no mail waits
         if session.outcome == "failed" and newest <= self.tried.get(session.agent, 0):
             return  # it can't be started: wait for newer mail
         self.tried[session.agent] = newest

@@ -169,7 +169,8 @@ def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
     for entry in around.names("ls-files", "--stage", "-z"):
         mode_and_blob, _, name = entry.partition("\t")
         path = f"{around.path}/{name}"
-        if not mode_and_blob.startswith(git.SUBMODULE) or not os.path.lexists(f"{path}/.git"):
+        is_submodule = mode_and_blob.startswith(git.SUBMODULE)
+        if not is_submodule or not os.path.lexists(f"{path}/.git"):  # it has no files of its own
             continue
         try:
             submodule = Work(path, name)

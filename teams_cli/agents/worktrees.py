@@ -65,7 +65,7 @@ class Worktree:
             target = _Target(problem=f"its directory was deleted; get it back: {command}")
             self.work = works.Work(path)
             head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
-            if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):
+            if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):  # else its work is merged
                 self.work.problem = target.problem
         self.target, self.target_branch, self.target_tip, self.no_target = target
 
@@ -360,7 +360,7 @@ def _reference_of_merge(tree: Worktree, team: str) -> str:
 
 def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
     """If an earlier merge was killed after it had moved the target branch, update the files in its checkout."""
-    if not tree.target:
+    if not tree.target:  # no checkout is known
         return
     reference = _reference_of_merge(tree, team)
     commit = git.output_of(tree.path, "show-ref", "--verify", "--hash", reference)

@@ -58,7 +58,7 @@ def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Bi
     belongs to the member of its thread. Another process belongs to the member of the nearest client above it, but None
     is returned if its environment names a member, as *is_named* says. A fork that answers a question belongs to nobody.
     """
-    if environ.get("TEAMS_SHADOW"):
+    if environ.get("TEAMS_SHADOW"):  # a fork that answers a question
         return None
     # The nearest client above a process with a thread may be a daemon that another terminal started, with the name of
     # that terminal's member in its environment. So a thread alone decides.
@@ -106,7 +106,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
     _, parent = stat_of(client)
     for ancestor in _with_ancestors(parent):
         words = _command_line(ancestor)
-        if environment.OWN_PROGRAM.encode() in words:
+        if environment.OWN_PROGRAM.encode() in words:  # a background program of `teams`
             return None
         # The daemon runs tools for all terminals: the thread tells which one started this client.
         binding = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)

@@ -90,7 +90,7 @@ class Doorbell:
         for reason in (LEAVE, STOP):
             if reason in rings:
                 return reason
-        return rings[:1]
+        return rings[:1]  # the other rings are for mail, too
 
     def close(self) -> None:
         """Stop listening."""

@@ -49,7 +49,7 @@ class Insider:
     def forget(self) -> None:
         """Remove the record of the subagent, and those of its tool calls."""
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
-            inode = os.stat(self._path).st_ino
+            inode = os.stat(self._path).st_ino  # `note_call` links the records of calls to this file
             for entry in entries:
                 if entry.name.endswith(_CALL_SUFFIX) and entry.inode() == inode:
                     disk.discard(entry.path)

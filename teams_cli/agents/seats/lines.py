@@ -309,7 +309,7 @@ def typed_in(data: bytes) -> bytes:
 
 def _end_of_key(data: bytes, start: int) -> int:
     """Return where the key or the control sequence that begins at *start* ends."""
-    if data[start] != _ESC or start + 1 >= len(data):
+    if data[start] != _ESC or start + 1 >= len(data):  # an ordinary byte, or Escape alone
         return start + 1
     kind = data[start + 1 : start + 2]
     if kind == b"[":  # parameters follow, up to a last byte from @ to ~

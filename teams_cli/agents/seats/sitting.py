@@ -87,7 +87,7 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
     binding = bindings.of_process(store.root, arrival.pid)
     if binding and binding.team == team:
         return Caller(binding.agent, token=binding.token)
-    if not arrival.session_id:
+    if not arrival.session_id:  # nothing shows which member it was
         return None
     for terminal in terminals.all_of(store, team, []):
         if (terminal.client, terminal.session_id) != (arrival.client, arrival.session_id):
@@ -312,7 +312,7 @@ def give_back(store: Store, team: str, session: Session) -> Session:
     session_id_after = persons_id if sessions.is_session_id(persons_id) else ""
 
     def change(current: Session) -> Session:
-        if current.taken_by != session.taken_by or current.keeper_pid != session.keeper_pid:
+        if current.taken_by != session.taken_by or current.keeper_pid != session.keeper_pid:  # it was given back
             return current
         is_paused_by_hold = current.state == "paused" and current.pause_asked == _pause_reason(current.taken_by or "")
         freed = unpaused(current) if is_paused_by_hold else current

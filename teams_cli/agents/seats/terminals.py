@@ -156,7 +156,7 @@ def note_report(
                 waits_for=waits_for if state == PERMISSION else None,
                 leader_told=None,
             )
-        if state == PERMISSION and waits_for and terminal.waits_for is None:
+        if state == PERMISSION and waits_for and terminal.waits_for is None:  # only this report names the tool call
             return terminal.having(waits_for=waits_for, heard_at=now)
         if terminal.is_awaited or seconds_since(terminal.heard_at, store.now()) >= _NOTED_EVERY:
             return terminal.having(heard_at=now)
@@ -216,7 +216,7 @@ def pid_of_client(seat: Seat, session_id: str) -> int:
     the hooks of many clients, the client is the process in a terminal that uses the session *session_id*.
     """
     client = bindings.nearest_client(os.getppid())
-    if not client or not seat.daemon or seat.daemon.word not in words_of(client):
+    if not client or not seat.daemon or seat.daemon.word not in words_of(client):  # no daemon runs this hook
         return client
     program = os.path.basename(program_of(client)[0])
     pids = []  # the processes that run the same program in a terminal
