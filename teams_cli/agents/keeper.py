@@ -205,7 +205,7 @@ class Keeper:
         return False
 
     def _resume_for_late_mail(self) -> None:
-        """Resume the agent for mail that came just before its session ended, when its sender saw it running."""
+        """Resume the agent for mail that came just before its session ended: the sender still saw the agent running."""
         mail = self._waiting_mail()
         if mail:
             team = teams.get(self.store, self.team)
@@ -340,11 +340,11 @@ class Keeper:
         def is_asked() -> bool:
             """Whether the sender of a message may wait for this agent. If both waited, neither would ever continue."""
             children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
-            return any(
-                message.type == "question" or (message.from_ in children and message.type != "output")
-                for message in self._waiting_mail()
-                if not message.only_informs
-            )
+            for message in self._waiting_mail():
+                is_from_child = message.from_ in children and message.type != "output"  # a child with output has ended
+                if not message.only_informs and (message.type == "question" or is_from_child):
+                    return True
+            return False
 
         def may_continue() -> bool:
             if all(child.ended for child in ending.children(self.store, self.team, self.agent)):

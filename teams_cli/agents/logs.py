@@ -133,10 +133,11 @@ def sweep(store: Store, team: str, exiting_agent: str = "") -> None:
     roster = teams.get(store, team)
     for agent, names in files_of.items():
         member = roster.find(agent)
-        if member is None or member.active:
+        if member is None or member.active:  # a log of no agent stays, too
             continue
         session = sessions.find(store, team, agent)
-        if agent != exiting_agent and session is not None and (not session.ended or session.keeper_lives):
+        has_process = session is not None and (not session.ended or session.keeper_lives)
+        if has_process and agent != exiting_agent:
             continue
         for name in names:
             disk.discard(f"{directory}/{name}")

@@ -139,7 +139,7 @@ class Snapshots:
         return git.names(directory, *words, variables=self._variables)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """Return the diff from *base* to the commit. *paths* limits it to files and directories, unless it is empty."""
+        """Return the diff from *base* to the commit. If *paths* has files or directories, only they are compared."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._variables)
 

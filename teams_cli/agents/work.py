@@ -373,7 +373,7 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
             nested.problem = problem.message
         yield nested
     for store in _submodule_stores(f"{work.git_directory}/modules"):
-        if store in known_stores:
+        if store in known_stores:  # it was examined above, with its checkout
             continue
         nested = Work(store, os.path.relpath(store, work.git_directory), bare=True)
         try:

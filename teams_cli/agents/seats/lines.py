@@ -268,7 +268,7 @@ def plain(data: bytes) -> str:
 
 class Typing:
     """Records in `is_dirty` whether the input line of a client holds text that a person typed. Bytes that the terminal
-    sends by itself are not typed. Any key but Enter may fill the line, for example from the history.
+    sends by itself do not count. Any key but Enter may fill the line, for example from the history.
     """
 
     def __init__(self) -> None:
