@@ -263,14 +263,19 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file has the content that it has in one of the *commits*, or is missing. An interrupted update may
-    leave a file missing, because git removes a file before it writes the new content.
+    """Whether the file or symbolic link has the content that it has in one of the *commits*, or is missing. An
+    interrupted update may leave it missing, because git removes a file before it writes the new content.
     """
-    if not os.path.lexists(os.path.join(checkout, name)):
+    path = os.path.join(checkout, name)
+    if not os.path.lexists(path):
         return True
-    blob = git.output_of(checkout, "hash-object", "--", name)
+    if os.path.islink(path):  # of a link, git stores the target
+        blob = git.run(checkout, "hash-object", "--stdin", stdin=os.readlink(path)).stdout.strip()
+    else:
+        blob = git.output_of(checkout, "hash-object", "--", name)
     objects = [f"{commit}:{name}" for commit in commits]
-    return blob in [git.output_of(checkout, "rev-parse", "--verify", "--quiet", path) for path in objects]
+    stored = [git.output_of(checkout, "rev-parse", "--verify", "--quiet", path) for path in objects]
+    return blob != "" and blob in stored  # a directory has no blob, and a commit without the file none either
 
 
 def _names(checkout: str, *words: str) -> list[str]:

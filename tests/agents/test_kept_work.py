@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.agents import merging
 from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 from tests.support.shop import git
@@ -233,3 +234,24 @@ def test_nothing_is_merged_where_a_worktree_was_made_to_lead_to_another(cli: Cli
     (trees[0] / ".git").write_text((trees[1] / ".git").read_text())
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
     assert git(trees[1], "log", "--format=%s") == "work" and git(trees[1], "status", "--porcelain") == "?? bob"
+
+
+def test_an_update_of_files_overwrites_no_untracked_link_or_directory(main: Path) -> None:
+    """A link is compared by its target. What a killed update has left behind is overwritten."""
+    base = git(main, "rev-parse", "HEAD")
+    (main / "new").symlink_to("a")
+    git(main, "add", "new")
+    git(main, "commit", "-qm", "new")
+    tip = git(main, "rev-parse", "HEAD")
+    for target, is_overwritten in (("nowhere", False), ("b", False), ("a", True)):
+        git(main, "reset", "-q", "--hard", base)
+        git(main, "update-ref", "HEAD", tip)
+        (main / "new").symlink_to(target)
+        assert merging.follow(str(main), base, tip) is is_overwritten
+        assert (main / "new").readlink() == Path(target)
+        (main / "new").unlink()
+    git(main, "reset", "-q", "--hard", base)
+    git(main, "update-ref", "HEAD", tip)
+    nested = make_repository(main / "new", {"kept": "kept"})
+    assert not merging.follow(str(main), base, tip)
+    assert (nested / "kept").read_text() == "kept"
