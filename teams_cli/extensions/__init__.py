@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Extension:
-    """The table of one extension: what it brings. Places are written as `module` or `module:name`, in its folder.
+    """The table of one extension, which says what the extension brings. The table refers to a module in the extension's
+    folder as `module`, and to a value in a module as `module:name`.
 
     * *commands*: the module that declares each command, in that module's table `COMMANDS`.
     * *rights*: who may run each of these commands. `reads` marks a command that only looks. For a command that changes
@@ -27,8 +28,8 @@ class Extension:
     * *settings*: the settings of teams, each a `Setting`.
     * *checks*: functions `(store, team, fix)` for `teams doctor`. They yield the problems of a team, each as three
       texts: its level, what it is, and its remedy.
-    * *after*: functions `(store, team, entry)` in the module `after`, by the change after which they are called. The
-      changes are named as in the field `what` of the history: `task completed`. `*` stands for every change.
+    * *after*: for a change, the function `(store, team, entry)` in the module `after` that is called after the change.
+      Changes are named as in the field `what` of the history: `task completed`. `*` stands for every change.
     * *clients*: the clients that the extension can start.
     * *provides*: functions that the core calls by their name if they are there.
     """
@@ -68,15 +69,16 @@ BROUGHT_BY = {
 """The extension of each of these commands, so that an error can name an extension that is missing."""
 _EXTRAS = ("mcp", "postgres", "review")
 """The extensions for which pip installs further packages; the others need only what the core needs."""
-_present: dict[str, Extension] = {}
+_tables: dict[str, Extension] = {}
+"""The tables of all installed extensions, by the name of the extension; empty until `every` loads them."""
 
 
 def every() -> Mapping[str, Extension]:
     """Return the tables of all extensions that are installed, by the name of the extension."""
-    if not _present:
+    if not _tables:
         folders = sorted(entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/__init__.py"))
-        _present.update({folder: _load(f"{folder}:EXTENSION") for folder in folders})
-    return _present
+        _tables.update({folder: _load(f"{folder}:EXTENSION") for folder in folders})
+    return _tables
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -87,18 +89,19 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def refuse_missing(command: str) -> None:
-    """Refuse *command*, which no installed extension has, if a missing extension brings it; otherwise do nothing.
+    """Raise an error if *command* belongs to an extension of this program; otherwise do nothing. The caller knows that
+    no installed extension has the command.
 
     Raises:
-        ExtensionMissing: The extension of the command is missing.
+        ExtensionMissing: The extension of the command is not installed.
     """
     if command in BROUGHT_BY:
         raise _missing(f"`teams {command}`", BROUGHT_BY[command])
 
 
 def rights() -> dict[str, str]:
-    """Return who may run each command of the extensions, as `Extension` describes it."""
-    return {command: right for table in every().values() for command, right in table.rights.items()}
+    """Return who may run each command of the extensions, in the words that `Extension` explains under *rights*."""
+    return {command: right for extension in every().values() for command, right in extension.rights.items()}
 
 
 def kinds() -> list[Any]:
@@ -124,7 +127,7 @@ def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield the functions to call after a change of a team, each with the name of its extension. *what* is the change,
     as the history names it.
 
-    Every change calls this function. To save time, it does not load the table of an extension without a module `after`.
+    Every change calls this function. To save time, it loads no table if no extension has a module `after`.
     """
     folders = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
     for folder in sorted(folders):
@@ -156,7 +159,8 @@ def provided(function: str) -> Callable[..., Any] | None:
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """Return the function that the *extension* provides under the name *function*, and that *what* needs.
+    """Return the function that the *extension* provides under the name *function*. If the extension is missing, the
+    error says that *what* needs it.
 
     Raises:
         ExtensionMissing: The extension is not installed.
@@ -168,7 +172,7 @@ def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
 
 
 def _missing(what: str, extension: str) -> errors.ExtensionMissing:
-    """Return the error that *what* needs an extension that is not installed, with the way to install it."""
+    """Return the error which says that *what* needs the *extension*, and how to install it."""
     from teams_cli.environment import to_install
 
     if extension in _EXTRAS:

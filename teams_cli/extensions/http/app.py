@@ -52,19 +52,21 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers that every answer gets, unless the answer sets them itself."""
+"""Headers of every answer. An answer may set some of them to other values itself."""
 _PROOF = "/api/proof"
 """The path where the server proves that it knows the token. A page that stayed open while no server ran asks for the
 proof before it sends the token.
 """
 _API = ("/api/", "/openapi.json")
+"""The beginnings of the paths that have data. All other paths are the files of the board."""
 
 
 class RequestGuard:
-    """Refuses requests that are not meant for this server, and changes without the token.
+    """Refuses requests that are meant for another server, come from a page of another site, or lack the token. Changes
+    need the token. On a *private* server, reading data needs it too.
 
-    It keeps out pages of other sites. `Host` must have the name of the server, and `Origin` and `Sec-Fetch-Site` must
-    not name another site. Besides, other sites can't know the token.
+    A page of another site can make a browser send requests to this server. The headers `Host`, `Origin` and
+    `Sec-Fetch-Site` show this. Besides, the page can't know the token.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
@@ -76,7 +78,7 @@ class RequestGuard:
         self.private = private
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -86,24 +88,26 @@ class RequestGuard:
         try:
             self._check(scope, Headers(scope=scope))
         except RequestRefused as refused:
-            return await refusals.refusal_answer(refused)(scope, receive, send_guarded)
-        await self.app(scope, receive, send_guarded)
+            return await refusals.refusal_answer(refused)(scope, receive, send_with_headers)
+        await self.app(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Refuse a request that is meant for another server, comes from another site, or lacks a needed token."""
+        """Refuse a request that is meant for another server, comes from another site, or lacks the token it needs."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             names = " or ".join(sorted(self.hosts))
             raise RequestRefused(421, "wrong_host", "this server has another name", f"Call it {names}.")
         origins = headers.getlist("origin")
         is_api = scope["path"].startswith(_API)
-        is_foreign = is_api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-        if is_foreign or (origins and origins != [f"http://{hosts[0]}"]):
+        # Browsers send these two headers, and pages can't change them. Other programs send neither.
+        is_foreign_page = is_api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        is_foreign_origin = bool(origins) and origins != [f"http://{hosts[0]}"]
+        if is_foreign_page or is_foreign_origin:
             hint = "Use the board of this server."
             raise RequestRefused(403, "foreign_origin", "pages of other sites may not use this server", hint)
         is_change = scope["method"] not in _READING
-        is_private = is_api and self.private and scope["path"] != _PROOF
-        if is_change or is_private:
+        shows_private_data = is_api and self.private and scope["path"] != _PROOF
+        if is_change or shows_private_data:
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
@@ -170,7 +174,9 @@ class Api:
         self.watchers.close()
 
     def _routes(self, command: Command) -> list[Route]:
-        """Return the addresses of a command: the command's name, and the names that OpenCode Teams has for it."""
+        """Return the routes of a command, under its own name and under the names that OpenCode Teams has for it."""
+        list_parameters = [parameter for parameter in requests.parameters(command) if parameter.many]
+        list_keys = {requests.camel_case(name) for parameter in list_parameters for name in parameter.spellings}
 
         async def handle(request: Request) -> Response:
             if command.reads:
@@ -183,17 +189,15 @@ class Api:
             headers = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
             return self.operations.receipts.expect(request, Document(document, headers=headers), call)
 
-        list_parameters = [parameter for parameter in requests.parameters(command) if parameter.many]
-        list_keys = {requests.camel_case(name) for parameter in list_parameters for name in parameter.spellings}
         snake = command.name.replace("-", "_")
-        names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))
+        path_names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))  # each name once
         method = "GET" if command.reads else "POST"
         query_parameters = None if command.reads else ()  # a command itself refuses parameters that it does not have
         answer = _with_refusals(handle, query_parameters, list_keys)
-        return [Route(f"/{name}", answer, methods=[method]) for name in names]
+        return [Route(f"/{name}", answer, methods=[method]) for name in path_names]
 
     def _looking(self, look: Callable[[Call, Request], Any], parameters: Collection[str] = ()) -> Handler:
-        """Return a handler that answers with the document that *look* returns."""
+        """Return a handler that answers with the document that *look* returns. Queries may have the *parameters*."""
 
         async def answer(request: Request) -> Response:
             return Document(await self.operations.call(request, lambda call: look(call, request)))
@@ -213,7 +217,7 @@ class Api:
                 lambda call: janus.send(call, name, body, query.get("interrupt"), query.get("team", "")),
                 agent=sender if isinstance(sender, str) else "",
             )
-        except (Departed, ClientDisconnect):
+        except (Departed, ClientDisconnect):  # if the client left, nobody reads this answer
             return janus.refused(_SERVER_ENDED, write_hint)
         except Exception as error:
             return janus.refused(error, write_hint)
@@ -236,17 +240,17 @@ async def _prove(request: Request, token: str) -> Response:
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
-def _check_query(request: Request, known: Collection[str] | None, lists: Collection[str] = ()) -> None:
-    """Check that the query of the request has only *known* parameters; if *known* is None, any are allowed. Only the
-    parameters in *lists* may be given several times.
+def _check_query(request: Request, allowed: Collection[str] | None, lists: Collection[str] = ()) -> None:
+    """Refuse a query with a parameter that is not *allowed*; if *allowed* is None, every parameter is allowed. Also
+    refuse a query that has a parameter several times, unless the parameter is one of the *lists*.
 
-    The names of a team and of an agent must not be blank: a request without a name counts as the human's, and a script
+    Also refuse a blank name of a team or of an agent. A request that names no agent counts as the human's, and a script
     whose variable is empty by mistake must not pass for the human.
     """
     query = request.query_params
     for key in query:
-        if known is not None and key not in known:
-            hint = f"It takes {', '.join(known)}."
+        if allowed is not None and key not in allowed:
+            hint = f"It takes {', '.join(allowed)}."
             if request.method not in _READING:
                 hint = f"{hint} Put other values into the JSON body: {json.dumps({key: query[key]})}"
             raise errors.InvalidValue(f"{key}: unknown field of the query", hint)
@@ -259,16 +263,16 @@ def _check_query(request: Request, known: Collection[str] | None, lists: Collect
 def _with_refusals(handle: Handler, parameters: Collection[str] | None = (), lists: Collection[str] = ()) -> Handler:
     """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error.
 
-    Every query may name a team and an agent, and may have the *parameters*; if *parameters* is None, it may have any.
-    Parameters in *lists* may be given several times.
+    The query of a request may name a team and an agent, and may have the *parameters*. If *parameters* is None, the
+    query may have any parameter. The parameters in *lists* may be given several times.
     """
-    known = None if parameters is None else (*_GENERAL_PARAMETERS, *parameters)
+    allowed = None if parameters is None else (*_GENERAL_PARAMETERS, *parameters)
 
     async def answer(request: Request) -> Response:
         try:
-            _check_query(request, known, lists)
+            _check_query(request, allowed, lists)
             return await handle(request)
-        except (Departed, ClientDisconnect):
+        except (Departed, ClientDisconnect):  # if the client left, nobody reads this answer
             return refusals.refusal_answer(_SERVER_ENDED)
         except Exception as error:
             return refusals.refusal_answer(error, refusals.hint_writer(request.headers.get("prefer", "")))
@@ -282,7 +286,7 @@ async def _unknown_address(request: Request, error: Exception) -> Response:
 
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
-    headers = getattr(error, "headers", None) or {}
+    headers = getattr(error, "headers", None) or {}  # Starlette names the methods of the address in a header
     allowed = headers.get("Allow", "another method")
     return refusals.refusal_answer(
         RequestRefused(405, "wrong_method", f"{request.method} is not allowed here", f"Use {allowed}.", headers)

@@ -32,6 +32,8 @@ _BOARDS = 32
 """The number of boards in memory. A page whose board was dropped gets all rows again."""
 _MESSAGES = 200
 """The number of messages that a page gets, unless it asks for another number."""
+_HIGHEST = 1 << 40
+"""A number that no message reaches: the highest number that a page may give."""
 
 
 class Board:
@@ -50,14 +52,16 @@ class Board:
         self._lock = threading.Lock()
 
     def update(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Store *tables* as the present rows. Return the rows that changed since the version *after*; a row that was
-        removed is None. If *after* is no version of this board, return all rows.
+        """Store *tables* as the present rows of each table. Return under `rows` those that changed since the version
+        *after*, with None for each removed row, and under `version` the present version of the board. If *after* is no
+        version of this board, return all rows; `whole` is then True.
         """
         with self._lock:
             self._store(tables)
             epoch, _, number = after.partition("-")
             is_of_this_board = epoch == self._epoch and number.isascii() and number.isdigit()
-            last_seen = int(number) if is_of_this_board and int(number) <= self._version else None
+            is_version = is_of_this_board and int(number) <= self._version
+            last_seen = int(number) if is_version else None
             changed: dict[str, dict[str, Any]] = {}
             for (table, key), (version, _) in self._rows.items():
                 if last_seen is None or version > last_seen:
@@ -69,19 +73,19 @@ class Board:
             return {"version": f"{self._epoch}-{self._version}", "whole": last_seen is None, "rows": changed}
 
     def _store(self, tables: dict[str, Rows]) -> None:
-        """Store *tables* as the present rows. Those that are new, changed or removed get the board's next version."""
+        """Store *tables* as the present rows. Rows that are new, changed or removed get the board's next version."""
         next_version = self._version + 1
         present = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
-        removed = [place for place in self._rows if place not in present]
-        for place in removed:
-            del self._rows[place]
-            self._removed[place] = next_version
+        removed = [table_and_key for table_and_key in self._rows if table_and_key not in present]
+        for table_and_key in removed:
+            del self._rows[table_and_key]
+            self._removed[table_and_key] = next_version
             self._version = next_version
-        for place, row in present.items():
-            _, stored_row = self._rows.get(place, (0, None))
+        for table_and_key, row in present.items():
+            _, stored_row = self._rows.get(table_and_key, (0, None))  # None: the row is new
             if row != stored_row:
-                self._rows[place] = next_version, row
-                self._removed.pop(place, None)
+                self._rows[table_and_key] = next_version, row
+                self._removed.pop(table_and_key, None)  # the row may have been removed earlier
                 self._version = next_version
 
 
@@ -97,7 +101,7 @@ class Boards:
         self._lock = threading.Lock()
 
     def whole(self, call: Call, request: Request) -> dict[str, Any]:
-        """Return the whole board of the team."""
+        """Return the whole board of the team, and the position in its history after which later changes follow."""
         position, team = self._position_and_team(call)
         document = {
             "team": team_documents.to_document(team),
@@ -107,16 +111,16 @@ class Boards:
         return {**document, "problems": problems, "position": position}
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
-        # The position is read first, so that no change is missed: later changes have events after this position.
+        # The position is read before the team, so that no change is missed: later changes have events after it.
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
 
     async def rows(self, request: Request) -> Response:
-        """Answer with the rows of the board that changed since the version `after`, and the messages after number
-        `messages`.
+        """Answer with the rows of the board that changed since the version `after`, and with the newest messages whose
+        number is above `messages`. Both values are in the query.
         """
         finished = _number(request, "finished", board.FINISHED, 100_000)
-        seen = _number(request, "messages", 0)
+        last_seen_message = _number(request, "messages", 0)
         after = request.query_params.get("after", "")
 
         def look(call: Call) -> dict[str, Any]:
@@ -127,15 +131,15 @@ class Boards:
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
             document = self._board(team.name, finished).update(tables, after)
-            last_message = 0 if document["whole"] else seen  # with all rows, the page also gets the newest messages
-            document["messages"] = board.newest(call.store, team.name, last_message, _MESSAGES, call.problems)
+            seen = 0 if document["whole"] else last_seen_message  # with all rows, the page gets messages again
+            document["messages"] = board.newest(call.store, team.name, seen, _MESSAGES, call.problems)
             return {**document, "now": teams.now(call.store), "position": position}
 
         return Document(await self._operations.call(request, look))
 
     async def messages(self, request: Request) -> Response:
         """Answer with the last `limit` messages before the number `before`, the oldest first."""
-        before, limit = _number(request, "before", 1 << 40), _number(request, "limit", _MESSAGES, 1000)
+        before, limit = _number(request, "before", _HIGHEST), _number(request, "limit", _MESSAGES, 1000)
         in_full = _number(request, "whole", 0, 1) == 1
 
         def look(call: Call) -> list[dict[str, Any]]:
@@ -157,27 +161,29 @@ class Boards:
         ]
 
     def _board(self, team: str, finished: int) -> Board:
-        """Return the board of the team for pages that show this number of *finished* tasks. A board that is
-        not in memory is made, without rows. If too many are in memory then, the least recently used one is dropped.
+        """Return the board of the team for pages that show this number of *finished* tasks. If the board is not in
+        memory, make one without rows. If too many boards are in memory then, drop the least recently used one.
         """
         with self._lock:
-            used = self._boards.pop((team, finished), None) or Board()
-            self._boards[team, finished] = used  # at the end, because the first board is dropped
+            requested = self._boards.pop((team, finished), None) or Board()
+            self._boards[team, finished] = requested  # at the end, because the first board is dropped
             if len(self._boards) > _BOARDS:
                 del self._boards[next(iter(self._boards))]
-            return used
+            return requested
 
 
 def _run(call: Call, team: str) -> dict[str, Any] | None:
+    """Return the workflow and the status of the run that made the team; None if no run made it."""
     runs = [run for run, _ in call.store.scan(team, RUN, call.problems)]
     return {"workflow": runs[-1].workflow, "status": runs[-1].status} if runs else None
 
 
-def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:
-    """Return the number *name* in the query of the request, or *default* if it has none."""
+def _number(request: Request, name: str, default: int, most: int = _HIGHEST) -> int:
+    """Return the number *name* in the query of the request, or *default* if it has none. Refuse any above *most*."""
     value = request.query_params.get(name)
     if value is None:
         return default
+    # The length is limited because Python refuses to parse a very long number.
     if not (value.isascii() and value.isdigit() and len(value) < 14 and int(value) <= most):
         raise errors.InvalidValue(f"{value!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
     return int(value)

@@ -80,12 +80,12 @@ class Feed:
         if self._recent:
             before_oldest, _, _ = self._recent[0]
             if position >= before_oldest:
-                later_events = ((after, event) for before, after, event in self._recent if before >= position)
+                later_events = ((end, event) for before, end, event in self._recent if before >= position)
                 return _first_batch(later_events)
 
         def from_history() -> list[tuple[int, bytes]]:
             entries = self._watchers.store.history(self._team, position)
-            later_events = ((after, _event(after, entry)) for after, entry in entries)
+            later_events = ((end, _event(end, entry)) for end, entry in entries)
             return _first_batch(later_events)
 
         return await to_thread.run_sync(from_history)  # it may wait for the disk
@@ -98,34 +98,35 @@ class Feed:
         """Read the new entries of the history, and pass them to the thread of the event loop. Return the end position
         of the history.
 
-        The last entry that was read before is read again. If there is another entry in its place now, the history was
-        replaced, for example from a backup, and is read from its beginning.
+        The last entry of the earlier call is read again. If there is no entry or another entry in its place now, the
+        history was replaced, for example from a backup, and is read from its beginning.
         """
         with self._reading:
-            position = self._before_last  # so that the entry that was read last comes first
-            entries = self._watchers.store.history(self._team, position)
+            position = self._last
+            entries = self._watchers.store.history(self._team, self._before_last)
             is_replaced = False
             if self._last:
-                first = next(entries, None)
-                is_replaced = first is None or first[0] != self._last  # it is not the same entry
-                position = self._last
+                last_entry = next(entries, None)
+                is_replaced = last_entry is None or last_entry[0] != self._last
             if is_replaced:
                 position = 0
                 entries = self._watchers.store.history(self._team, position)
             new: deque[Entry] = deque(maxlen=refusals.EVENTS)
-            for after, entry in entries:
-                new.append((position, after, entry))
-                position = after
+            for end, entry in entries:
+                new.append((position, end, entry))
+                position = end
             if is_replaced or new:
-                # Without an entry, the new history is empty.
+                # If there are no new entries, the history was replaced by an empty one.
                 self._before_last, self._last = new[-1][:2] if new else (0, 0)
-                events = [(before, after, _event(after, entry)) for before, after, entry in new]
+                events = [(before, end, _event(end, entry)) for before, end, entry in new]
                 self._loop.call_soon_threadsafe(self._publish, events, self._last, is_replaced)
             return self._last
 
     def _publish(self, events: list[tuple[int, int, bytes]], position: int, is_replaced: bool) -> None:
+        """Put new events into memory, and wake the readers. This runs in the thread of the event loop."""
         if is_replaced:
             self.replacements += 1
+        # Entries are missing before the first new event if more were read at once than are kept.
         has_gap = bool(self._recent and events) and events[0][0] != self._recent[-1][1]
         if is_replaced or has_gap:
             self._recent.clear()
@@ -138,8 +139,8 @@ class Feed:
 def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return as many *events* as are sent at once: few, because a slow reader holds them in memory."""
     batch, size = [], 0
-    for after, event in events:
-        batch.append((after, event))
+    for end, event in events:
+        batch.append((end, event))
         size += len(event)
         if size >= _BATCH_BYTES:
             break
@@ -206,8 +207,8 @@ _START = b"retry: 1000\n\n"
 
 
 def last_event(request: Request) -> int | None:
-    """Return the position of the last event that the client has. Return None for a new client, and -1 if the client's
-    position is not a number.
+    """Return the position of the last event that the client has. Return None for a new client. If the client's position
+    is not a number, return -1, which is the position of no event.
     """
     position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
     if position is None:
@@ -216,13 +217,16 @@ def last_event(request: Request) -> int | None:
 
 
 class EventStream(StreamingResponse):
-    """One event stream. A client that takes no data for a while is dropped, and may connect again."""
+    """One event stream. A client that takes no data for a while is dropped, and may connect again. *seen* is as in
+    `Feeds.stream`.
+    """
 
     def __init__(self, feeds: Feeds, feed: Feed, seen: int | None) -> None:
         super().__init__(self._events(), headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
         self._feeds = feeds
         self._feed = feed
         self._replacements = feed.replacements
+        """The feed's number of replacements when the client's position was last checked."""
         self._is_position_unknown = seen is not None and not 0 <= seen <= feed.position
         """Whether the position *seen* is outside the history. False once the client has learned this."""
         self._position = feed.position if seen is None or self._is_position_unknown else seen
@@ -239,7 +243,7 @@ class EventStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
-            scope["abort"]()
+            scope["abort"]()  # closes the connection: see `HttpConnection`
         finally:
             self._feed.leave()
             self._feeds.open_streams -= 1

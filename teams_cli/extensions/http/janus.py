@@ -27,30 +27,33 @@ _LINES = 100
 
 
 def agents(call: Call, request: Request) -> list[dict[str, Any]]:
-    """Return the active members of the team in the query, or of all open teams, with the `status` of Janus."""
+    """Return the active members of the team in the query or, without one, of all open teams."""
     rows = []
     for record in _teams(call, request.query_params.get("team", "")):
         active = set(record.active_names())
         for row in agent_rows(call.store, record, call.problems):
             if row["name"] not in active:
                 continue
-            unchanged = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
+            other_values = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
             status = "active" if row["state"] == "active" else "idle"  # the words of Janus
             announced = row["status"]  # what the agent says it is doing
             rows.append(
-                {"name": row["name"], "status": status, "announced": announced, **unchanged, "team": record.name}
+                {"name": row["name"], "status": status, "announced": announced, **other_values, "team": record.name}
             )
     return rows
 
 
 def _teams(call: Call, team: str) -> list[Team]:
+    """Return the record of the *team* or, if this is "", the records of all open teams."""
     names = [team] if team else call.open_teams()
-    return [teams.get(call.store, name) for name in names or [call.team]]  # an error says that there is no open team
+    names = names or [call.team]  # if no team is open, `call.team` raises the error that says so
+    return [teams.get(call.store, name) for name in names]
 
 
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver the message in *body* to the agent *name*. The *team* is given, or else the only team that has both the
-    sender and the agent. Return the answer, which also says whether the message interrupted a turn of the agent.
+    """Deliver the message in *body* to the agent *name*. Return the answer, which also says whether the message
+    interrupted a turn of the agent. *interrupt* and *team* are the values in the query of the request: *interrupt* is
+    None if the team's settings decide, and *team* is "" if `_common_team` finds the team.
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
@@ -59,14 +62,14 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         call.given_team = team or _common_team(call, name) or call.given_team
         if interrupt is not None and interrupt.lower() not in _YES + _NO:
             raise errors.InvalidValue(f"{interrupt!r} is not true or false", "Use ?interrupt=true, or leave it out.")
-        ends_turn = None if interrupt is None else interrupt.lower() in _YES  # None: as the settings say
+        ends_turn = None if interrupt is None else interrupt.lower() in _YES
         uid = body.get("uid")
         if uid is not None and not isinstance(uid, str):
             raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
         target = teams.get_recipient(call.load_team(), name)
         if target == call.agent:
             raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
-        sent, ended = interrupting.send_and_interrupt(
+        sent, is_interrupted = interrupting.send_and_interrupt(
             call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
         )
         call.signs.note_seen()
@@ -74,12 +77,14 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         available = [agent for record in _teams(call, team) for agent in record.active_names()]
         error = f'Agent "{name}" not found'
         return _undelivered(404, error, missing.code, missing.hint, available=available)
-    return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
+    numbers = {"id": sent.id, "number": sent.number}
+    return Document({"delivered": True, "target": target, **numbers, "interrupted": is_interrupted})
 
 
 def _common_team(call: Call, name: str) -> str:
-    """Return the team in which the caller writes to the agent *name*: the one open team that has both of them, or else
-    the one that has *name*. Return "" if there are several, or if at most one team is open and does not have *name*.
+    """Return the team in which the caller writes to the agent *name*: the only open team that has both of them or, if
+    none has both, the only open team that has *name*. Return "" if there are several such teams, or if at most one team
+    is open and it does not have *name*.
     """
     open_teams = [teams.get(call.store, team) for team in call.open_teams()]
     with_recipient = [team for team in open_teams if _has(team, name)]

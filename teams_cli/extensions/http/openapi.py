@@ -85,7 +85,7 @@ _SCHEMAS = {
 
 
 def _answer(command: Command) -> dict[str, Any]:
-    """Return the schema of a command's answer; an empty one, which allows anything, if it has no records."""
+    """Return the schema of a command's answer; {}, which allows anything, if the answer has no records."""
     record = _record_of(command)
     if record is None:
         return {}
@@ -100,19 +100,20 @@ def _record_of(command: Command) -> Any:
 
 
 def _components() -> dict[str, Any]:
+    """Return all schemas to which the document refers: those of records, of their parts, and of other answers."""
     schemas: dict[str, Any] = dict(_SCHEMAS)
     records = dict.fromkeys(_record_of(command) for command in requests.offered())
-    for record in filter(None, records):
+    for record in filter(None, records):  # the answers of some commands have no records
         schema = schema_of(record)
-        schemas |= {name: _stored(inner) for name, inner in schema.pop("$defs", {}).items()}
+        schemas |= {name: _stored(part) for name, part in schema.pop("$defs", {}).items()}
         schemas[record.__name__] = _stored(schema)
     return schemas
 
 
 def _stored(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a stored record, whose id or number and all other keys are there."""
+    """Return the schema of a record as it is once it is stored: its id or number is required, no key has a default."""
     properties: dict[str, Any] = schema.get("properties", {})
-    # These have a default only for a record that is not stored yet.
+    # The store gives these; they have a default only for a record that is not stored yet.
     given_on_storing = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
     for field in properties.values():
         field.pop("default", None)
@@ -202,6 +203,7 @@ _TEAM_AND_CALLER = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/compon
 
 
 def _command(command: Command) -> dict[str, Any]:
+    """Return the operation that runs the command, with its parameters in the query or in the body."""
     schema = requests.schema(command.name, requests.camel_case)
     operation = _operation(command.group, command.name, command.doc, _answer(command), changes=not command.reads)
     if command.reads:
@@ -218,6 +220,7 @@ def _command(command: Command) -> dict[str, Any]:
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
+    """Return an operation without parameters. *doc* is its docstring, and *answer* is the schema of its answer."""
     summary, details = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
@@ -235,6 +238,7 @@ def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dic
 
 
 def _agents() -> dict[str, Any]:
+    """Return the paths of the Janus system, with their operations."""
     send = _operation(
         _AGENTS, "message", interrupting.send_and_interrupt.__doc__ or "", _ref("Delivered"), changes=True
     )
@@ -257,6 +261,7 @@ def _agents() -> dict[str, Any]:
 
 
 def _board() -> dict[str, Any]:
+    """Return the paths for the board and for event streams, with their operations."""
     number = {**_INTEGER, "minimum": 0}
     team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
     after_help = "Your latest version: the answer has only later changes, and null for a removed row."

@@ -77,7 +77,8 @@ class Operations:
         sender: requests.Sender | None = None,
     ) -> T:
         """Run the function *run* in a thread, with a call for the request, and return its result. The caller is
-        *agent*, or else the agent that the request names, or else the human. The *sender* may name another team.
+        *agent*, or else the agent in the request's query, or else the human. If the *sender* in the request's body
+        names a team, the call acts in that team and not in the team of the query.
 
         The human's requests have threads of their own, so that they need not wait for others. Requests of other agents,
         and requests that may take *long*, use other threads. They end when their client leaves.
@@ -129,12 +130,14 @@ class Operations:
 
 
 async def _watch_client(request: Request, client: Requester) -> None:
-    while (await request.receive())["type"] != "http.disconnect":  # its body was read before
+    """Wait until the client of the request leaves, and then end the waits of the request."""
+    while (await request.receive())["type"] != "http.disconnect":  # parts of the body were all read before
         pass
     client.leave()
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
+    """Take a place of *limiter* for the client. If no place becomes free in time, refuse the request."""
     # If a place is free, it is taken before other tasks of the event loop run.
     with suppress(anyio.WouldBlock):
         return limiter.acquire_on_behalf_of_nowait(client)
@@ -174,7 +177,7 @@ class Receipts:
                 has_left = await request.is_disconnected()
                 await response(scope, receive, send)
                 if has_left:
-                    call.is_given_up = lambda: True  # a repeated request may take this one's place
+                    call.is_given_up = lambda: True  # the client may repeat the request, and gets the news then
                 else:
                     await to_thread.run_sync(call.record_shown, limiter=self._limiter)
             finally:

@@ -71,11 +71,11 @@ def _request(command: Command, arguments: requests.Arguments) -> str:
 
 
 def hint_writer(prefer: str) -> Callable[[str], str]:
-    """Return the function that adapts hints to a client. *prefer* is the client's header `Prefer`: with `hints=shell`
-    hints name commands, otherwise requests.
+    """Return the function that adapts hints to a client. *prefer* is the client's header `Prefer`. With `hints=shell`,
+    hints name commands, as the errors do; otherwise, they name requests.
     """
     preferences = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
-    return str if "hints=shell" in preferences else in_requests
+    return str if "hints=shell" in preferences else in_requests  # `str` changes nothing
 
 
 def description(doc: str) -> tuple[str, str]:
@@ -85,13 +85,13 @@ def description(doc: str) -> tuple[str, str]:
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
     summary, _, details = explanation.strip().partition("\n\n")
     refusals: list[str] = []
-    kinds = errors.kinds()
+    error_classes = errors.kinds()
     for line in raises.splitlines():
         match = _REFUSED.match(line)
-        kind = kinds.get(match[1]) if match else None
-        if match and kind:
-            code = kind("").code
-            refusals.append(f"* {STATUSES[kind.status]} `{code}`: {match[2]}")
+        error_class = error_classes.get(match[1]) if match else None
+        if match and error_class:
+            code = error_class("").code
+            refusals.append(f"* {STATUSES[error_class.status]} `{code}`: {match[2]}")
         elif refusals and line.strip():  # the text of the error goes on
             refusals[-1] += f" {line.strip()}"
     parts = [details.strip(), "\n".join(["Refused:", "", *refusals]) if refusals else ""]
@@ -216,12 +216,13 @@ class Bodies:
 
 
 def _check_headers(request: Request) -> None:
-    """Refuse a body that is too large or not JSON, by what the headers say of it."""
+    """Refuse the request if its headers say that the body is too large or not JSON."""
     length = request.headers.get("content-length", "0")
     if length.isascii() and length.isdigit() and int(length[:20]) > BODY:  # 20 digits are too much in any case
         raise _too_large()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = length != "0" or "transfer-encoding" in request.headers
+    # A request without a body needs no type; if it gives one, the type must be JSON, too.
     if kind != "application/json" and (kind or has_body):
         hint = "Send `Content-Type: application/json`."
         raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)

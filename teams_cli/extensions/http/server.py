@@ -56,14 +56,14 @@ class HttpConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
-        if self.transport is not None:  # None if it was refused because too many were open
+        if self.transport is not None:  # None if the connection was refused because too many were open
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request. The head of a request must be complete within a time limit. The limit begins again
         when the server waits for the next request.
         """
-        if self.transport is None:
+        if self.transport is None:  # the connection was refused because too many were open
             return
         super().data_received(data)
         if self._is_busy():
@@ -103,6 +103,7 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
 
     def _abort_untaken(self, cycle: object) -> None:
+        """Drop the client if its answer of *cycle* is still unread, and no other request has begun."""
         if self.cycle is cycle and self.transport.get_write_buffer_size():
             self.transport.abort()
 
@@ -183,7 +184,7 @@ class HttpServer(uvicorn.Server):
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._asgi(scope, receive, send)
+        await self._asgi(scope, receive, send)  # set in `startup`, when the event loop runs
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and print the address.
@@ -247,6 +248,7 @@ class HttpServer(uvicorn.Server):
 
 
 def _registration(root: str) -> dict[str, Any]:
+    """Return what the running server has registered. Return {} if there is no registration, or no valid one."""
     try:
         document = json.loads(disk.read_file(f"{root}/{_REGISTRATION}", _REGISTRATION_BYTES))
     except (FileNotFoundError, ValueError):
