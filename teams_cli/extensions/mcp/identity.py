@@ -59,9 +59,9 @@ class Identity:
         """Return the call for one request, under the user's present configuration. The call ends when the client of the
         *requester* leaves.
 
-        One server may serve several agents. The caller is the agent that owns *thread*, which the request names; the
-        subagent with *agent_id*; or the subagent for which our hook noted *tool_use_id*. Without these, it is the
-        server's own agent.
+        One server may serve several agents. If *thread* belongs to an agent, the request comes from that agent;
+        otherwise, from the server's own agent. If *agent_id* is the id of a subagent, or our hook noted *tool_use_id*
+        for a subagent, the caller is that subagent. A *sender* may name the caller and the team.
         """
         base = self._base
         # The agent in whose terminal the server runs may have joined by now. Several agents may share a daemon.
@@ -73,10 +73,10 @@ class Identity:
         unbound_call = Call(
             store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.current_directory
         )
-        binding = bindings.of_thread(store.root, thread)  # an agent with its team and token
-        parent = binding or Binding(self.team, self.agent, self.token)
-        if subagent := insiders.caller(store.root, parent, agent_id, tool_use_id):
-            binding = Binding(parent.team, *subagent)
+        thread_owner = bindings.of_thread(store.root, thread)  # an agent with its team and token
+        parent = thread_owner or Binding(self.team, self.agent, self.token)
+        subagent = insiders.caller(store.root, parent, agent_id, tool_use_id)
+        binding = Binding(parent.team, *subagent) if subagent else thread_owner
         agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
         if sender:
             agent = sender.known_as(agent)
@@ -85,7 +85,7 @@ class Identity:
             team = sender.team
         call = requests.call_as(unbound_call, agent, team, token, sender)
         call.is_given_up = lambda: requester.is_gone
-        if call.caller is not None and base.caller is not None and not binding:
+        if call.caller is not None and base.caller is not None and not binding:  # the environment describes this agent
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type
         return call

@@ -69,7 +69,7 @@ def take_streams() -> tuple[int, int]:
     os.dup2(nothing, 0)
     try:
         os.dup2(2, 1)
-    except OSError:
+    except OSError:  # standard error is closed
         os.dup2(nothing, 1)
     os.close(nothing)
     return source, sink
@@ -117,14 +117,14 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
         return SessionMessage(message)
     try:
         document = json.loads(line)
-        whole = whole_characters(line)
+        repaired_line = whole_characters(line)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "this is not JSON")
     id = document.get("id") if isinstance(document, dict) else None
     if isinstance(id, str) and not id.isascii():  # it may hold half a character, which can't be written
         id = id.encode(errors="replace").decode()
-    elif whole != line:  # the SDK refuses half a character, so a replacement for it is tried
-        return parsed(whole)
+    elif repaired_line != line:  # the SDK refuses half a character, so a replacement for it is tried
+        return parsed(repaired_line)
     return _error(id if isinstance(id, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
 
 
@@ -166,9 +166,9 @@ class Receipts:
         elif call.has_notes:
             self._calls[id] = call
 
-    def call_of(self, item: SessionMessage) -> Call | None:
-        """Return the call whose answer this message is. Return None if the message is no answer, or if the answer has
-        no news that the call must record as shown.
+    def take_call(self, item: SessionMessage) -> Call | None:
+        """Remove the call whose answer this message is, and return it. Return None if the message is no answer, or if
+        the answer has no news that the call must record as shown.
         """
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None
@@ -232,6 +232,7 @@ async def _read_all(
     settle: Callable[[], Awaitable[None]],
     receipts: Receipts,
 ) -> None:
+    """Pass on each message that arrives, and answer each line that has no valid message with an error."""
     try:
         async for line in lines(source):
             message = parsed(line)
@@ -253,10 +254,11 @@ async def _write_all(
     written: anyio.Event,
     receipts: Receipts,
 ) -> None:
+    """Write each message to the client. Set *written* after the last one, or when the client no longer reads."""
     try:
         async for item in leaving:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            if call := receipts.call_of(item):
+            if call := receipts.take_call(item):
                 write = partial(_write, sink, data)
                 id = getattr(item.message, "id", None)
                 await anyio.to_thread.run_sync(receipts.write, write, id, call, abandon_on_cancel=True)

@@ -86,13 +86,14 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
+    """Return the command that reads the resource at *uri*, the arguments of the command, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
         raise errors.NotFound(f"{uri[:200]!r} is not a valid URI", "List them: resources/list.") from None
     is_ours = parts.scheme == SCHEME and bool(parts.netloc)
     path = [unquote(part) for part in parts.path.split("/") if part]
-    match path if is_ours else None:
+    match path if is_ours else None:  # None matches no case
         case []:
             return "show-team", {}, parts.netloc
         case ["tasks"]:
@@ -117,6 +118,7 @@ _GROUP_SECONDS = 0.005
 
 class Subscriptions:
     """Notifies the client when a resource to which it subscribed has changed, or when the list of tools has changed.
+    *offered* returns the names of the tools that are offered to the client now.
 
     Clients of the newer protocol listen on a stream of their own. Clients of the older protocol get notifications.
     """
@@ -172,6 +174,7 @@ class Subscriptions:
             self._subscriptions.subtract(uris)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch the caller's team, whichever it is at the time, until `end` is called."""
         is_reported = False
         while not (self._is_over or loop.is_closed()):
             try:
@@ -184,7 +187,7 @@ class Subscriptions:
                 time.sleep(_CHECK_SECONDS)
 
     def _watch_team(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team until the caller is in another team, or until other topics must be watched."""
+        """Notify the client of changes, until the caller is in another team, or until other topics must be watched."""
         if not team:
             time.sleep(_CHECK_SECONDS)
             return
@@ -215,6 +218,7 @@ class Subscriptions:
             return None
 
     def _notify_of_changes(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read all resources with subscriptions, and notify the client of those that changed, and of changed tools."""
         for uri in list(self._subscriptions):  # a copy, because the event loop may add some meanwhile
             if self._subscriptions[uri] <= 0:
                 continue
@@ -236,7 +240,7 @@ class Subscriptions:
     def _text(self, uri: str) -> str:
         try:
             return text(self._identity.call(Requester()), uri)
-        except errors.TeamsError as error:
+        except errors.TeamsError as error:  # so that the client is notified when the resource can be read again
             return f"{error.code}: {error.message}"
 
     async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:

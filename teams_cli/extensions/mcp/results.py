@@ -64,8 +64,8 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
 
 
 def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
-    """Return the first *most* rows under `result`. If *gist* is not empty, each row has only the keys in *gist*. If
-    rows are left out, `more` is their number.
+    """Return an answer with the first *most* rows under `result`. If *gist* is not empty, each row has only those keys
+    in *gist* that have a value. If rows are left out, `more` is their number.
     """
     shown = list(rows[:most])
     if gist:
@@ -76,8 +76,8 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
 
 
 def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES, cut: str = _CUT) -> dict[str, Any]:
-    """Return the document. If it is longer than *most* bytes, cut its long texts, and if this is not enough, its long
-    lists. A document that was cut also gets *cut*, a text that says how to see the rest.
+    """Return the document. If it is longer than *most* bytes, cut its long texts and, if this is not enough, its long
+    lists. A document that was cut also gets the note *cut*, which says how to see the whole texts.
     """
 
     def fits(part: Any) -> bool:
@@ -93,8 +93,8 @@ def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
-    """Return the document of a resource. A document that is too long is cut like the answer of a tool; if it is a list,
-    its rows then have only the keys in *gist*.
+    """Return the document of a resource. If it is too long, cut it like the answer of a tool. A list that is too long
+    first loses all keys of its rows that are not in *gist*.
     """
     if size(document) <= _RESOURCE_BYTES:
         return document
@@ -168,13 +168,15 @@ def in_tools(text: str) -> str:
 
 
 def _tool_call(command: Command, arguments: requests.Arguments) -> str:
-    names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
-    written = []
+    """Return, for a hint, the call of the tool that runs the command with the arguments."""
+    # A tool of another system has names of its own for the positional arguments.
+    own_names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
+    pairs = []
     for parameter, value in arguments:
-        name = names.pop(0) if names and parameter.positional else parameter.key
-        written.append(f"{name}={value}")
+        name = own_names.pop(0) if own_names and parameter.positional else parameter.key
+        pairs.append(f"{name}={value}")
     tool = name_in_hints(command.name)
-    return f"{tool}({', '.join(written)})" if written else tool
+    return f"{tool}({', '.join(pairs)})" if pairs else tool
 
 
 def description(doc: str) -> str:
@@ -192,7 +194,7 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """Return the schema of a request, adapted to a tool. Its descriptions name tools instead of commands.
+    """Return *document*, the schema of a request, adapted to a tool. Its descriptions name tools instead of commands.
     `additionalProperties` is left out, because it would cost every model tokens.
     """
 
@@ -236,12 +238,13 @@ def _name_tools(document: dict[str, Any]) -> None:
 
 
 def _name_tools_in_row(row: dict[str, Any]) -> None:
+    """Rewrite the shell commands in the texts of one row. Texts that agents wrote stay as they are."""
     for key in ("next", "hint", "help", "message", "content"):
         if not isinstance(row.get(key), str):
             continue
         if key in ("next", "hint", "help") or row.get("from") == SYSTEM:
             row[key] = in_tools(row[key])
-        else:  # in a message from an agent, only the line that the program added
+        else:  # an agent wrote the message, and the program may have added a line
             row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])
 
 
@@ -254,7 +257,7 @@ class DocumentedRefusal(errors.TeamsError):
 
 
 def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
-    """Return the refusal as the answer of a tool."""
+    """Return the refusal as the answer of a tool. *code* replaces the error's own code, unless it is ""."""
     if isinstance(error, DocumentedRefusal):
         body = {**error.document, "hint": in_tools(error.hint)}
         return _result(body, is_error=True)
@@ -263,6 +266,7 @@ def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
 
 
 def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:
+    """Return the document as the result of a tool: as text and, if *has_data* is True, also as data."""
     text = text_of(document)
     try:
         text.encode()

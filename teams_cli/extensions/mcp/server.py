@@ -67,9 +67,9 @@ class Jobs:
         self._threads = anyio.CapacityLimiter(_MOST_REQUESTS)
 
     async def run(self, work: Callable[[Requester], T], report: Callable[[float], Awaitable[None]] | None = None) -> T:
-        """Run *work* in a thread, and return its result. *report* is called every few seconds with the seconds that
-        have passed. If the request is cancelled, the thread stops waiting for changes, but completes a change that it
-        has begun.
+        """Run *work* in a thread, and return its result. Until then, call *report* every few seconds with the
+        seconds that have passed. If the request is cancelled, *work* stops waiting for changes, but completes a change
+        that it has begun.
         """
         if len(self._running) >= _MOST_REQUESTS:
             raise errors.Busy(f"{_MOST_REQUESTS} calls are running", "Wait for one of them, or cancel one.")
@@ -101,7 +101,7 @@ class Jobs:
         """
         give_up = time.monotonic() + patience
         idle_looks = 0
-        while idle_looks < 3 and time.monotonic() < give_up:  # thrice: a call that works may have just begun to wait
+        while idle_looks < 3 and time.monotonic() < give_up:  # three in a row: a call at work may wait for a moment
             await asyncio.sleep(_PAUSE_SECONDS)
             idle_looks = idle_looks + 1 if all(requester.is_waiting for requester in self._running) else 0
 
@@ -206,6 +206,7 @@ class TeamsServer:
         return usable
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
+        """Return the everyday tools that are not among the first tools, as a client lists them."""
         rights = Rights(call, self.lists_once)
         usable = tools.usable(self.tools, rights, everything=False)
         first = tools.first_tools(usable)
@@ -222,6 +223,7 @@ class TeamsServer:
         return ListToolsResult(tools=offered)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        """Use a tool, and return its answer. If this changes the offered tools, notify the client of them first."""
         arguments = dict(params.arguments or {})
         agent_id = str(arguments.pop(insiders.ARGUMENT, ""))
         name, arguments = self._tool_and_arguments(params.name, arguments)
@@ -243,7 +245,6 @@ class TeamsServer:
                 self.lists_few = False
             may_change_tools = name == tools.MORE_TOOLS or self.tools[name].command.moves
             if may_change_tools and not result.is_error:
-                # The client is to know which tools are offered now before it has the answer.
                 loop = asyncio.get_running_loop()
                 with suppress(errors.TeamsError):  # the change was made, and the client gets its answer
                     await self.jobs.run(lambda requester: self.subscriptions.notify_of_tools(loop))
@@ -254,7 +255,7 @@ class TeamsServer:
             self.receipts.end(ctx.request_id)
 
     def _tool_and_arguments(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the name and the arguments of the tool to use, which `more_tools` may name in its own arguments."""
+        """Return the name and the arguments of the tool to use. It may be a tool that `more_tools` is asked to call."""
         tool = results.tool_meant(name, self.tools)
         if tool == tools.MORE_TOOLS and isinstance(arguments.get("name"), str):
             name, arguments = arguments["name"], _inner_arguments(arguments)
@@ -297,7 +298,7 @@ class TeamsServer:
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=resources.JSON, text=text)])
 
     async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-        # Reading it refuses what the client may not subscribe to.
+        # This reads the resource only to refuse a URI that the client may not read.
         await self._run(lambda requester: resources.text(self.identity.call(requester), params.uri))
         await self.subscriptions.subscribe(ctx.session, [params.uri])
         return EmptyResult()
@@ -307,6 +308,7 @@ class TeamsServer:
         return EmptyResult()
 
     async def _run(self, work: Callable[[Requester], T]) -> T:
+        """Run *work* in a thread, and return its result. Errors are raised as errors of the protocol."""
         try:
             return await self.jobs.run(work)
         except errors.TeamsError as error:
@@ -315,16 +317,16 @@ class TeamsServer:
             raise _protocol_error(report(error, ["mcp"]), "bug") from None
 
 
-def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments in those of `more_tools` for the tool that it is to call. They are an object or, as some
-    models send it, the JSON text of an object.
+def _inner_arguments(outer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments for the tool that `more_tools` is to use. The arguments *outer* of `more_tools` have them as
+    an object or, as some models send it, as the JSON text of an object.
     """
-    if given.keys() <= {"name", "arguments"}:
-        value = given.get("arguments")
+    if outer.keys() <= {"name", "arguments"}:
+        value = outer.get("arguments")
         if value is None:
             return {}
         if isinstance(value, str):
-            with suppress(ValueError, RecursionError, errors.InvalidValue):  # then it stays a text, and is refused
+            with suppress(ValueError, RecursionError, errors.InvalidValue):  # then it is still a text, and is refused
                 value = json.loads(value, object_pairs_hook=requests.unique_keys)
         if isinstance(value, dict):
             return value
@@ -336,6 +338,7 @@ _RESOURCE_NOT_FOUND, _SERVER_ERROR = -32002, -32000
 
 
 def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
+    """Return the error of the protocol for *error*. The client also gets *code*, the program's own code for it."""
     number = _SERVER_ERROR
     if isinstance(error, errors.NotFound):
         number = _RESOURCE_NOT_FOUND

@@ -39,9 +39,7 @@ _QUESTION_COMMANDS = (_ASK, "answer", "respond-to-broadcast")
 
 
 class Tool:
-    """A tool that runs a command. Unless *name*, *description* or *schema* is given, the tool has that of the
-    command.
-    """
+    """A tool that runs a command. Its name, description and schema come from the command unless they are given."""
 
     has_data = True
     """Whether the answer has data besides the text."""
@@ -58,8 +56,9 @@ class Tool:
     @cached_property
     def listed(self) -> Listed:
         """The tool in the form in which a list of tools has it, with hints for clients."""
-        claims = any(parameter.key == "claim" for parameter in self.command.own)
-        if not self.needs_right and not (self.command.changes or claims):
+        may_claim = any(parameter.key == "claim" for parameter in self.command.own)
+        may_change = self.needs_right or self.command.changes or may_claim
+        if not may_change:
             annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         else:
             annotations = ToolAnnotations(
@@ -93,8 +92,8 @@ class Tool:
         return is_wanted and self.name == results.name_in_hints(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
-        """Return whether the caller may use the tool."""
-        if rights.is_held and self.command.held is None:
+        """Return whether the caller may use the tool. True also if the person must agree first."""
+        if rights.is_held and self.command.held is None:  # the command needs a higher permission level
             return False
         if self.command.name in _QUESTION_COMMANDS and not rights.asks and rights.role != HUMAN:
             return False
@@ -113,7 +112,7 @@ class Tool:
             return _complete(whole, getattr(document, "more", 0), must_fit=False)
         own_arguments, left_out = self._limited(call, own_arguments)
         document = self.run(call, own_arguments)
-        left_out = left_out or getattr(document, "more", 0)
+        left_out = left_out or getattr(document, "more", 0)  # some commands leave out rows themselves
         is_limited = own_arguments.get("limit") is not None
         must_fit = left_out > 0 or not is_limited
         if isinstance(document, dict):
@@ -125,15 +124,16 @@ class Tool:
         return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
 
     def _limited(self, call: Call, arguments: Arguments) -> tuple[Arguments, int]:
-        """Return the arguments with which a command that marks rows as read marks only those that fit into one answer,
-        and how many rows this leaves out. Requests that say themselves which rows to show keep their arguments.
+        """Return the arguments to run the command with, and the number of rows that they leave out. A command that
+        marks rows as read gets a limit, so that it marks only the rows that fit into one answer. A request that says
+        itself which rows to show keeps its arguments.
         """
         marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
         if not marks_as_read or any(arguments.get(key) for key in ("peek", "all", "limit")):
             return arguments, 0
         rows = self.run(call, {**arguments, "peek": True, "limit": EVERY_ROW})
         fitting = results.rows_that_fit(rows)
-        return {**arguments, "limit": fitting or None}, len(rows) - fitting
+        return {**arguments, "limit": fitting or None}, len(rows) - fitting  # without rows, no limit is needed
 
     def run(self, call: Call, arguments: Arguments) -> Any:
         """Run the command, and return its document."""
@@ -141,7 +141,7 @@ class Tool:
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer with *more*, the number of rows that are left out. If it *must_fit*, it is cut."""
+    """Return the answer, with the number of rows that are left out as `more`. An answer that *must_fit* is cut."""
     if more:
         answer = {**answer, "more": more}
     return results.within(answer) if must_fit else answer
@@ -179,9 +179,9 @@ class MessagingTool(Tool):
 
     def _checked(self, arguments: Arguments) -> dict[str, str]:
         """Return the arguments as texts; a whole number becomes a text. Arguments that are null are left out."""
-        known, required = self.schema["properties"], self.schema.get("required", ())
-        hint = f"{self.name} takes {', '.join(known) or 'nothing'}."
-        if unknown := [key for key in arguments if key not in known]:
+        allowed, required = self.schema["properties"], self.schema.get("required", ())
+        hint = f"{self.name} takes {', '.join(allowed) or 'nothing'}."
+        if unknown := [key for key in arguments if key not in allowed]:
             raise errors.WrongUsage(f"{unknown[0]}: unknown field", hint)
         texts = {key: str(value) for key, value in arguments.items() if value is not None}
         for key in texts:
@@ -193,6 +193,7 @@ class MessagingTool(Tool):
 
 
 def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Return the agents of the team with the keys of Janus, and the caller's own name under `self`."""
     document = requests.answer(call, "list-agents", arguments)
     agents = []
     for row in document["agents"]:
@@ -205,6 +206,7 @@ def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Send a message to one agent, and return an answer with the keys of Janus."""
     target, message = arguments["target"], arguments["message"]
     if target == _sender(call):
         raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
@@ -229,11 +231,12 @@ def _sender(call: Call) -> str:
 
 
 def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    message, recipient, answered = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
-    if answered is not None and recipient is not None:
+    """Answer the message `reply_to`, or send a message to `send_to`, or without both, to all other agents."""
+    message, recipient, answered_id = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
+    if answered_id is not None and recipient is not None:
         raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
-    if answered is not None:
-        sent = requests.answer(call, "reply", {"message": answered, "text": message})
+    if answered_id is not None:
+        sent = requests.answer(call, "reply", {"message": answered_id, "text": message})
         replied = {"repliedTo": sent["repliedTo"]}
     elif recipient is not None:
         sent = requests.answer(call, "send-message", {"to": recipient, "text": message})
@@ -249,7 +252,7 @@ def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
     except errors.NobodyThere:
-        if presence.load(call.store, call.team, sender).status is not None:
+        if presence.load(call.store, call.team, sender).status is not None:  # it would not be the first
             raise
         presence.introduce(call.store, call.team, sender, message)
         return {"you_are": sender, "id": None, "sentTo": []}
@@ -307,7 +310,7 @@ def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[
 
 
 def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
-    """Return the tools as a client lists them. Their descriptions are short unless *everything* is True."""
+    """Return the *usable* tools as a client lists them. Their descriptions are short unless *everything* is True."""
     rows = []
     for tool in usable:
         row = tool.listed if everything else _shorter(tool)
