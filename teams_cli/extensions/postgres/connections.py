@@ -181,6 +181,7 @@ class Server:
         self.lock_timeout = lock_timeout
         self._idle: list[Connection] = []
         self._shared: dict[int, Connection] = {}
+        """By the id of each thread: the connection on which the thread listens and which it may use. See `share`."""
 
     @property
     def name(self) -> str:
@@ -278,6 +279,7 @@ class Server:
         time.sleep(0.02 + jitter(0.1))
 
     def _take_idle(self, give_up: float) -> Connection:
+        """Return an idle connection or, if there is none, a new one. Busy is raised after the time *give_up*."""
         while True:
             with suppress(IndexError):  # no connection is idle
                 return self._idle.pop()
@@ -375,8 +377,8 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
 
 
 def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return from the address of a store the schema, the options for the client library, and the options that replace
-    some of these for listening; none if the address has no part `listen=`.
+    """Return three parts of the address of a store: its schema, the options for the client library, and the options
+    that replace some of these for listening. If the address has no part `listen=`, nothing is replaced.
     """
     from urllib.parse import unquote
 

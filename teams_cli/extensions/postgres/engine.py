@@ -135,7 +135,7 @@ class PostgresStore(Store):
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         if key is None:
-            encode(kind.with_number(record, 1))  # refused before a number is taken
+            encode(kind.with_number(record, 1))  # refuses an invalid record before it gets a number
             records, revision = self._create_numbered(team, kind, 1, lambda keys: [record])
             return records[0], revision
         label, body = _label(kind, record), encode(record).decode()
@@ -176,7 +176,7 @@ class PostgresStore(Store):
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
         if kind.name == "message":
-            sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"
+            sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"  # messages need no revision
             rows = self._look(sql, [_checked(team), kind.number_in(key)])
         else:
             sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
@@ -217,9 +217,9 @@ class PostgresStore(Store):
         records = list(self.scan(team, kind, [], keys))
         if not records:
             return
-        found_keys = [getattr(record, kind.key) for record, _ in records]
+        keys_of_records = [getattr(record, kind.key) for record, _ in records]
         labels = [kind.label(record) for record, _ in records]
-        values = [found_keys, labels, [revision for _, revision in records], _checked(team), kind.name]
+        values = [keys_of_records, labels, [revision for _, revision in records], _checked(team), kind.name]
         try:
             self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
         except (errors.TeamsError, Missing):  # an agent's login may not, or a record is being changed
@@ -268,7 +268,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing: every record that a server shows is durable, unless the server's settings allow others."""
+        """Do nothing: every record that a server shows is durable, unless the server's settings give this up."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -284,7 +284,7 @@ class PostgresStore(Store):
         return earlier, False
 
     def _append_numbered(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str) -> R:
-        """Store a message under the next number, and return it. Taken is raised if there is one with this uid."""
+        """Store a message under the next number, and return it. Taken is raised if a message has this uid already."""
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[R], None]) -> R:
             [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
@@ -315,7 +315,7 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return new messages: see `Store.news`. One statement reads all, so that no message comes in between."""
+        """Return new messages and the last number: see `Store.news`. One statement reads both, so that they agree."""
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
         rows = [(f"{kind.prefix}-{number}", body, "") for _, number, body in rows if number is not None]
@@ -338,7 +338,7 @@ class PostgresStore(Store):
     def _decoded(
         self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
     ) -> Iterator[tuple[R, str]]:
-        """Yield the record and the revision in each row of a key, a text and a revision."""
+        """Decode rows with the key, the text and the revision of a record. Yield each record with its revision."""
         for key, body, revision in rows:
             try:
                 yield self.session.decode(team, kind, key, body), revision
@@ -346,7 +346,8 @@ class PostgresStore(Store):
                 problems.append(problem)
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        query = None  # then every record may match: the index leaves out the words, or the tables are older than it
+        # Without a query, every record may match: the tables are older than the index, or it leaves out these words.
+        query = None
         if schema.check(self.server) >= _INDEXED_SINCE:
             query = self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
         rows_of = self._messages_having if kind.name == "message" else self._records_having
@@ -354,7 +355,7 @@ class PostgresStore(Store):
         yield from (record for record, _ in self._decoded(team, kind, rows, problems))
 
     def _records_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each record that may have the words of *query* (None: any), newest first."""
+        """Yield the key and the text of each record that may match *query*, highest number first. None matches all."""
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
         if query is not None:
             sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
@@ -362,6 +363,7 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _messages_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
+        """Yield messages as `_records_having` yields records. They are read a page at a time, as there may be many."""
         sql = "SELECT number, body FROM messages WHERE team = %s AND number < %s"
         if query is not None:
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
@@ -451,7 +453,7 @@ class PostgresStore(Store):
             for position, entry in self._look(f"{entries} ORDER BY position", [_checked(team), after]):
                 yield position, loads(entry)
             return
-        page = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s"  # who reads backwards stops early
+        page = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s"  # such readers stop early
         before = _BEYOND_ALL
         while rows := self._look(page, [_checked(team), after, before, _PAGE]):
             for position, entry in rows:

@@ -54,12 +54,13 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
             if kind.name == "message":
                 store.read(team, kind, None, 0, problems)
             else:
-                list(store.scan(team, kind, problems))
+                list(store.scan(team, kind, problems))  # reads every record, only to find the damaged ones
         for problem in problems:
             yield finding(f"team {team}", "problem", problem.message, "Correct its body with psql.")
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
+    """Yield a finding if notifications come late, because no connection leads to the server itself."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:

@@ -63,7 +63,7 @@ class Place:
         self._root = root
         self._environ = {key: value for key, value in environ.items() if key.startswith(_FOR_THE_SERVER)}
         self._environ.update(variables)
-        # A process that is started in a sandbox ends with the command.
+        # In a sandbox, the watcher would end with the command. Without an environment, this process starts none.
         self._may_start = bool(environ) and not environ.get(SANDBOX)
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
@@ -120,10 +120,11 @@ class Place:
             lock = locks.hold(f"{self.directory}/{self.name}.start", self._root)
         except errors.StorageFailed:  # nothing can be written here
             return False
-        if lock is None:
+        if lock is None:  # another process is about to start the watcher
             return False
         status = os.fstat(lock)
-        is_due = not status.st_size or abs(time.time() - status.st_mtime) > _STARTED_IN
+        is_first = not status.st_size
+        is_due = is_first or abs(time.time() - status.st_mtime) > _STARTED_IN
         if is_due:
             os.pwrite(lock, b".", 0)
         os.close(lock)

@@ -79,6 +79,7 @@ def prune(server: Server) -> None:
 
 
 def _update_tables(connection: Connection, schema: str) -> None:
+    """Make the tables if there are none, and update them to the version of this program."""
     connection.begin(_ONE_AT_A_TIME, [f"teams {schema}"])
     encoding = connection.rows("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
@@ -102,7 +103,7 @@ def _update_tables(connection: Connection, schema: str) -> None:
 def parts() -> dict[int, str]:
     """Return the SQL that updates the tables to each version, by the number of the version."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
-        _, *texts = file.read().split("\n-- version ")
+        _, *texts = file.read().split("\n-- version ")  # a comment precedes the first version
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}
 
 
@@ -110,7 +111,7 @@ _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
 
 def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-    """Give a login to each of *agents* that has none, and take all logins of other agents of the team away. Return the
+    """Give a login to each of *agents* that has none, and take away the rights of the team's other logins. Return the
     addresses of the new logins by agent, with their passwords. *agents* has the duty of each agent by name: `leads`,
     `manages` or "". *kinds* say what logins may do with each kind of record.
 
@@ -169,6 +170,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
+    """Return the address of the store for an agent's login. Like the address of *server*, it leads to the same host."""
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema

@@ -58,7 +58,7 @@ class Session:
         return self.server
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that only reads. At first, also find out whether the tables are up to date."""
+        """Return the rows of a statement that only reads. Unless the tables are known to be up to date, check them."""
         if not self._is_prepared:
             self._is_prepared = self.clock.begin() == schema.VERSION
         return self.server.look(sql, values)
@@ -154,7 +154,7 @@ class ServerClock:
         return self._store_id, seconds + self._offset
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run *sql*, a query for the server's time and the identity of the store. Set the clock, return the rows."""
+        """Run *sql*, a query for the server's time and the store's identity. Set the clock, and return the rows."""
         before = self._local.steady()[1]
         rows = self._server.look(sql)
         after = self._local.steady()[1]

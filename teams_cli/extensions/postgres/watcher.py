@@ -162,7 +162,7 @@ class Watcher:
                     del self._waiters[waiter.line.fileno()]
                     waiter.line.close()
         try:
-            if self._stay_connected():
+            if self._reconnect_if_due():
                 self._serve()
                 self._pass_on()
         except Exception as problem:
@@ -193,11 +193,11 @@ class Watcher:
             self._selector.register(line, selectors.EVENT_READ)
 
     def _serve(self) -> None:
-        """Begin to serve new waiting processes, and listen to the channels of all, and to no others."""
+        """Listen to the channels of all waiting processes, and to no others. Then begin to serve the new processes."""
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
-            if new:  # a change is found only in a team that was counted before it
+            if new:  # a change of a team is found only if the team was counted before the change
                 self._count(self._counts)
         elif self._connection and wanted != self._listening:
             statements = [f'LISTEN "{channel}"' for channel in sorted(wanted - self._listening)]
@@ -208,6 +208,7 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
+        """Tell the waiting processes of the changes that the server announced, or that a count finds if it is due."""
         if self._counts and time.monotonic() >= self._due_at:
             self._count(self._counts)
         if self._connection is None:
@@ -226,6 +227,7 @@ class Watcher:
             waiter.tell(frozenset().union(*topics_of_each_channel))
 
     def _count(self, counts: Counts) -> None:
+        """Count the changes of all teams that are waited for, and tell the processes that wait for a changed team."""
         self._due_at = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
@@ -234,7 +236,7 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _drop_connection(self, problem: Exception) -> None:
-        """Close the broken connection, plan a new one, and notify all, because they may miss changes now."""
+        """Close the broken connection, and plan a new attempt. Notify all waiting processes: they may miss changes."""
         _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -243,9 +245,9 @@ class Watcher:
         self._due_at = time.monotonic() + _TRY_AGAIN
         self._tell_all()
 
-    def _stay_connected(self) -> bool:
-        """If the next attempt to connect is due, connect, and notify all, because they may have missed changes. Return
-        whether there is a connection.
+    def _reconnect_if_due(self) -> bool:
+        """If there is no connection and the next attempt is due, connect, and notify all waiting processes, because
+        they may have missed changes. Return whether there is a connection now.
         """
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._due_at:
@@ -275,8 +277,8 @@ class Tenancy:
         self._look_at = 0.0
 
     def holds(self) -> bool:
-        """Return whether the socket still belongs to this watcher. To save time, this is checked only every few
-        seconds.
+        """Return whether the socket still belongs to this watcher. To save time, the socket is looked at only every few
+        seconds; in between, return True.
         """
         if time.monotonic() < self._look_at:
             return True
@@ -307,7 +309,7 @@ def main() -> None:
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)
-    place = Place(store.root, sys.argv[1], {}, {})
+    place = Place(store.root, sys.argv[1], {}, {})  # without an environment, because it starts no watcher
     lock = locks.hold(f"{place.directory}/{place.name}.lock", store.root)  # until the process ends
     if lock is None:  # another watcher is running
         return

@@ -68,11 +68,13 @@ class Counts:
             self._since = str(self._server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")[0][0])
             self._moved_at = now
         rows = self._server.look(_COUNT, [self._since, list(teams)])
-        counts = {team: (last, count) for team, _, last, count, _ in rows}
-        changed = {team for team in counts if team in self._counts and self._counts[team] != counts[team]}
+        # `numbers` is the sum of the team's counters, which give numbers to its messages and records.
+        counts = {team: (numbers, changes) for team, _, numbers, changes, _ in rows}
+        counted_before = self._counts.keys() & counts.keys()
+        changed = {team for team in counted_before if self._counts[team] != counts[team]}
         if rows and now - self._moved_at > _MOVE_AFTER:
             self._since, self._moved_at = rows[0][1], now
-            counts = {team: (last, later_count) for team, _, last, _, later_count in rows}
+            counts = {team: (numbers, later_changes) for team, _, numbers, _, later_changes in rows}
         self._counts = {**dict.fromkeys(teams), **counts}
         return changed
 
@@ -140,7 +142,10 @@ class HostWatch:
         if watch is None:
             time.sleep(min(seconds_left, 0.02 + jitter(0.1)))
             return False
-        has_news = watch.wait(min(seconds_left, self._seconds_to_next_step()))
+        seconds_to_next_step = self._seconds_to_next_step()
+        if isinstance(watch, AttachedWatch) and time.monotonic() - self._quiet_since >= _QUIET:
+            self._server.close_idle()  # a long wait must not hold connections of the server
+        has_news = watch.wait(min(seconds_left, seconds_to_next_step))
         self.heard = watch.heard
         if isinstance(watch, AttachedWatch) and (watch.is_lost or watch.silence > _SILENT):
             self.close()
@@ -149,20 +154,18 @@ class HostWatch:
         return has_news
 
     def _seconds_to_next_step(self) -> float:
-        """Return for how many seconds this watch may sleep before it has something to do itself. If there was no news
-        for long, close idle connections.
+        """Return for how many seconds this watch may sleep before it must act: look for a watcher, close its idle
+        connections, or give up a watcher that is silent.
         """
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._look_at - now, 0.0)
-        if now - self._quiet_since >= _QUIET:
-            self._server.close_idle()  # a long wait must not hold connections of the server
-            return _SILENT
-        return _QUIET - (now - self._quiet_since)
+        seconds_to_close = _QUIET - (now - self._quiet_since)
+        return seconds_to_close if seconds_to_close > 0 else _SILENT
 
     def _move_if_due(self) -> None:
         """If it is time to look for a watcher, use the one that is there, or start one. If there has been none for
-        long, connect to the server until it is there.
+        long, connect to the server by itself until there is one.
         """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._look_at:
@@ -186,7 +189,7 @@ class HostWatch:
         self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, or None if there is no watcher."""
+        """Return a watch that the watcher serves, or None if there is no watcher. A watch resets the pauses."""
         attached = self._place.attach(*self._request)
         if attached:
             self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
@@ -199,7 +202,7 @@ class HostWatch:
             connection, direct = listen(self._server, channels)
             if direct:
                 return ListeningWatch(self._server, channels, topics, connection)
-            connection.close()  # a pooler notifies any of its users
+            connection.close()  # a pooler may give a notification to any of its users
             self.slow = POOLED
         return PollingWatch(Counts(self._server, [team]).look, _POLL_EVERY)
 
@@ -261,7 +264,7 @@ class ListeningWatch:
             self.heard = EVERY_TOPIC
             return True
         link, give_up = self._connection.link, time.monotonic() + timeout
-        while not self._take_notifications(link):  # others than the wanted ones also end the select
+        while not self._take_notifications(link):  # a notification on an unwanted topic also ends the `select`
             if not select.select([link], [], [], max(give_up - time.monotonic(), 0))[0]:
                 return False
         return True
@@ -281,6 +284,7 @@ class ListeningWatch:
         return bool(self.heard) and concerns(self._topics, self.heard)
 
     def _share(self) -> None:
+        # A watch for all topics may be waited for with `select`, which misses notifications that come with a statement.
         if self._topics is not None:
             self._server.share(self._connection)
 
