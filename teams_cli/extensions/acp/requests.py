@@ -49,6 +49,7 @@ def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
 
 
 def _command(tool: dict[str, Any]) -> str | None:
+    """Return the shell command in the input of the tool; None if the input has none."""
     raw_input = tool.get("rawInput")
     command = raw_input.get("command") if isinstance(raw_input, dict) else None
     if isinstance(command, list):
@@ -58,6 +59,7 @@ def _command(tool: dict[str, Any]) -> str | None:
 
 
 def _paths(tool: dict[str, Any]) -> Iterator[str]:
+    """Yield all paths of files that the request for the tool names."""
     for part in (*(tool.get("locations") or ()), *(tool.get("content") or ()), tool.get("rawInput")):
         if isinstance(part, dict):
             yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
@@ -102,8 +104,8 @@ def error_of(error: dict[str, Any], method: str) -> str:
 def tokens_of(usage: Any) -> dict[str, int]:
     """Return the token counts that a client reported, or an empty dict if it reported none.
 
-    Clients differ in whether the count of input tokens includes cached tokens. If the client also reports a total, the
-    difference can be seen, and the returned count of input tokens always includes them.
+    Clients differ in whether their count of input tokens includes cached tokens. If the client also reports the total,
+    the returned count of input tokens is computed from the total, so that it includes cached tokens.
     """
     if not isinstance(usage, dict):
         return {}

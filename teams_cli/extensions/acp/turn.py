@@ -258,8 +258,9 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
+        """Act on an event other than the result of a request of ours."""
         if event == _END:
-            with suppress(subprocess.TimeoutExpired):  # it has only closed its output
+            with suppress(subprocess.TimeoutExpired):  # the client has only closed its output
                 self.client.wait(_PATIENCE)
             raise Failed(f"the client ended by itself, with exit status {self.client.poll()}")
         if event == _CANCEL:
@@ -283,7 +284,7 @@ class Turn:
 
     def _cancel(self) -> None:
         """Ask the client to cancel the turn. The client then ends the turn by itself."""
-        if not self.is_prompted:
+        if not self.is_prompted:  # there is nothing to cancel
             raise Cancelled
         self.is_cancelled = True
         self._send(method="session/cancel", params={"sessionId": self.session})
@@ -296,6 +297,7 @@ class Turn:
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
 
     def _update(self, update: dict[str, Any]) -> None:
+        """Collect a part of a text that the client writes, or print a use of a tool. Ignore updates of other kinds."""
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
             if update.get("messageId") != self.message_id:
@@ -314,6 +316,7 @@ class Turn:
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
+        """Print the text that was collected, because it is complete."""
         if self.text.strip():
             tell("text", text=self.text)
         self.text = ""
@@ -347,6 +350,7 @@ class Turn:
         self.events.put((request, refusal))
 
     def _decide(self, request: Any, refusal: str | None) -> None:
+        """Allow a tool or, if *refusal* is a reason, refuse it. The reason is kept for the next prompt."""
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:

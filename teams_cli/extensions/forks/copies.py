@@ -95,7 +95,8 @@ def instruction(question: Question, member: Member, about: str, unfinished: str)
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, config: Config) -> Fork | None:
     """Return a copy of the session of *member*, which is to answer the *question*; None if no copy can be made.
-    *session* is None if the user, not `teams`, started the client.
+    *session* is the session that `teams` started; None if only the user started a client. If the session of `teams`
+    can't be copied, the session of a client that the user started is tried.
     """
     profile = profiles.get(session.harness, config) if session else None
     if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, config)):
@@ -124,8 +125,8 @@ def _fork_of_client(store: Store, question: Question, member: Member, config: Co
 
 
 def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, config: Config) -> Fork | None:
-    """Return a copy of the session of an agent that `teams` started, or None. If the session has just begun, wait until
-    it can be copied: the agent itself would read the question much later.
+    """Return a copy of the session of an agent that `teams` started; None if it can't be copied in time. If the session
+    has just begun, wait until it can be copied: the agent itself would read the question much later.
     """
     team = question.team_name
     patience = max(0.1, questions.seconds_left(store, question)) / 2  # the other half is for the answer
