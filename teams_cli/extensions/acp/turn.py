@@ -283,8 +283,10 @@ class Turn:
             self.client.stdin.flush()
 
     def _cancel(self) -> None:
-        """Ask the client to cancel the turn. The client then ends the turn by itself."""
-        if not self.is_prompted:  # there is nothing to cancel
+        """Ask the client to cancel the turn. The client then ends the turn by itself. Cancelled is raised if no prompt
+        is being answered.
+        """
+        if not self.is_prompted:
             raise Cancelled
         self.is_cancelled = True
         self._send(method="session/cancel", params={"sessionId": self.session})

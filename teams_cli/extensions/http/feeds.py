@@ -34,7 +34,7 @@ _BATCH_BYTES = 1 << 14
 
 
 class Feed:
-    """The events of one team; `position` is the position of the newest event.
+    """The events of one team. `position` is the end position of the newest event in the team's history.
 
     A feed has no queue for each reader. Instead, each reader has a position in the history, and takes the events after
     that position from memory. If these are no longer in memory, the reader takes them from the history.
@@ -217,8 +217,8 @@ def last_event(request: Request) -> int | None:
 
 
 class EventStream(StreamingResponse):
-    """One event stream. A client that takes no data for a while is dropped, and may connect again. *seen* is as in
-    `Feeds.stream`.
+    """A stream of the events after the position *seen*; if *seen* is None, of the events from now on. A client that
+    takes no data for a while is dropped, and may connect again.
     """
 
     def __init__(self, feeds: Feeds, feed: Feed, seen: int | None) -> None:

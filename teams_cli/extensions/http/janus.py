@@ -27,7 +27,7 @@ _LINES = 100
 
 
 def agents(call: Call, request: Request) -> list[dict[str, Any]]:
-    """Return the active members of the team in the query or, without one, of all open teams."""
+    """Return the active members of the team in the query or, without one, of all open teams, as Janus lists agents."""
     rows = []
     for record in _teams(call, request.query_params.get("team", "")):
         active = set(record.active_names())
@@ -72,7 +72,7 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         sent, is_interrupted = interrupting.send_and_interrupt(
             call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
         )
-        call.signs.note_seen()
+        call.signs.note_seen()  # sending is a sign of life of the sender
     except errors.AgentNotFound as missing:
         available = [agent for record in _teams(call, team) for agent in record.active_names()]
         error = f'Agent "{name}" not found'

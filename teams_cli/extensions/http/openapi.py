@@ -32,7 +32,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object with these keys; it may have any others."""
+    """Return the schema of an object with these keys, each with its own schema. The object may have other keys."""
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
@@ -111,7 +111,7 @@ def _components() -> dict[str, Any]:
 
 
 def _stored(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a record as it is once it is stored: its id or number is required, no key has a default."""
+    """Return the schema of a stored record: *schema* without defaults, and with its id or number as required."""
     properties: dict[str, Any] = schema.get("properties", {})
     # The store gives these; they have a default only for a record that is not stored yet.
     given_on_storing = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]

@@ -64,11 +64,7 @@ class Identity:
         for a subagent, the caller is that subagent. A *sender* may name the caller and the team.
         """
         base = self._base
-        # The agent in whose terminal the server runs may have joined by now. Several agents may share a daemon.
-        if not (self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON)):
-            terminal = bindings.of_nearest_client(base.store.root, os.getppid())
-            if terminal and self._team in ("", terminal.team):
-                self.adopt(terminal.agent, terminal.team, terminal.token, "terminal")
+        self._adopt_agent_of_terminal()
         store = cast("Store", WatchedStore(self.watchers, requester))
         unbound_call = Call(
             store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.current_directory
@@ -78,17 +74,25 @@ class Identity:
         subagent = insiders.caller(store.root, parent, agent_id, tool_use_id)
         binding = Binding(parent.team, *subagent) if subagent else thread_owner
         agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
-        if sender:
-            agent = sender.known_as(agent)
         team = binding.team if binding else self._team
-        if sender and sender.team:
-            team = sender.team
+        if sender:
+            agent, team = sender.known_as(agent), sender.team or team
         call = requests.call_as(unbound_call, agent, team, token, sender)
         call.is_given_up = lambda: requester.is_gone
         if call.caller is not None and base.caller is not None and not binding:  # the environment describes this agent
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type
         return call
+
+    def _adopt_agent_of_terminal(self) -> None:
+        """If the server has no agent yet, act for the agent in whose terminal it runs, if that agent has joined by now.
+        Below a daemon, which several agents may share, no terminal is known.
+        """
+        if self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON):
+            return
+        terminal = bindings.of_nearest_client(self._base.store.root, os.getppid())
+        if terminal and self._team in ("", terminal.team):
+            self.adopt(terminal.agent, terminal.team, terminal.token, "terminal")
 
     def load_config(self) -> config.Config:
         """Return the user's present configuration.

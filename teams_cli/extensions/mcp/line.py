@@ -208,9 +208,9 @@ class Receipts:
 async def connected(
     source: int, sink: int, settle: Callable[[], Awaitable[None]], receipts: Receipts
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Open the streams of messages over the two descriptors: *source* to read from, *sink* to write to. At the end of
-    the input, *settle* waits for the calls that are running. *receipts* learns which answers were written, and which
-    requests the client cancelled.
+    """Yield a stream of the messages that arrive at the descriptor *source*, and a stream for the messages to write to
+    the descriptor *sink*. At the end of the input, *settle* waits for the calls that are running. *receipts* learns
+    which answers were written, and which requests the client cancelled.
     """
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)

@@ -222,10 +222,10 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
 
 
 def _name_tools(document: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a document as calls of tools, also in the rows of its lists and in its `state`."""
+    """Rewrite the shell commands in a document as calls of tools, also in the rows of its lists."""
     _name_tools_in_row(document)
     parts = list(document.values())
-    state = document.get("state")
+    state = document.get("state")  # the answer of `attend` has its lists in the output of a state
     output = state.get("output") if isinstance(state, dict) else None
     if isinstance(output, dict):
         if "hint" in output:

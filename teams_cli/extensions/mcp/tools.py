@@ -141,7 +141,7 @@ class Tool:
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer, with the number of rows that are left out as `more`. An answer that *must_fit* is cut."""
+    """Return the answer. If *more* rows are left out, it says how many. An answer that *must_fit* is cut."""
     if more:
         answer = {**answer, "more": more}
     return results.within(answer) if must_fit else answer

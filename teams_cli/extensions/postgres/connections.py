@@ -224,8 +224,8 @@ class Server:
             return []
 
     def do(self, job: Callable[[Connection], T]) -> T:
-        """Run *job* on a connection, and return its result. If the connection breaks, run the job again on another
-        connection.
+        """Run *job* on a connection, and return its result. If the connection breaks, or if the server undoes the job
+        for a temporary reason, run the job again.
         """
         give_up = time.monotonic() + self.patience
         while True:

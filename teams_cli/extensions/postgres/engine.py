@@ -235,7 +235,7 @@ class PostgresStore(Store):
         return list(self._look(sql, [_checked(team)]))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str, lasting: bool = True) -> str:
-        body, label = encode(record).decode(), _label(kind, record)
+        body, label = encode(record).decode(), _label(kind, record)  # the server makes every change *lasting*
         where = [_checked(team), kind.name, _checked(key)]
         topics = topics_of(kind, key, label)
         new_revision = self.session.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
@@ -403,7 +403,7 @@ class PostgresStore(Store):
         body = data.decode()
         record = self.session.decode(team, kind, key, body)
         values = [_checked(team), kind.name, key, _label(kind, record), body]
-        if kind.numbered:
+        if kind.numbered:  # also count the number as used
             to_count = [team, kind.name, kind.number_in(key)]
             self.session.change(team, kind.also_closed, _PUT, [*to_count, *values], _COUNTED)
         else:

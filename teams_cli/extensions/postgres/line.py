@@ -123,8 +123,8 @@ class Place:
         if lock is None:  # another process is about to start the watcher
             return False
         status = os.fstat(lock)
-        is_first = not status.st_size
-        is_due = is_first or abs(time.time() - status.st_mtime) > _STARTED_IN
+        # The file is empty before the first start.
+        is_due = not status.st_size or abs(time.time() - status.st_mtime) > _STARTED_IN
         if is_due:
             os.pwrite(lock, b".", 0)
         os.close(lock)

@@ -170,7 +170,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
-    """Return the address of the store for an agent's login. Like the address of *server*, it leads to the same host."""
+    """Return the address of the store for an agent's login, with the other options of the address of *server*."""
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema

@@ -92,8 +92,8 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send *data* after the data that is still unsent. If this is too much, one line replaces all lines but the
-        first, a part of which may have been sent.
+        """Send *data* after the data that is still unsent. If too much is unsent then, one line replaces all unsent
+        lines but the first, a part of which may have been sent.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
@@ -147,7 +147,7 @@ class Watcher:
             self._counts = Counts(self._server, [])
 
     def round(self) -> None:
-        """Wait for the next event, for some seconds at most. Then do everything that is due."""
+        """Wait for requests or changes, for some seconds at most. Then handle them, and send and prune what is due."""
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
                 self._accept()

@@ -48,7 +48,7 @@ class Counts:
         self._moved_at = 0.0
         """This process's time at which `_since` was last chosen."""
         self._counts: dict[str, tuple[Any, ...] | None] = {}
-        """The counts of each team at the last look; None while there were no tables."""
+        """The counts of each team at the last look; None for each team while there were no tables."""
         self._looks_with_changes = 0
 
     def look(self) -> int:
@@ -70,8 +70,7 @@ class Counts:
         rows = self._server.look(_COUNT, [self._since, list(teams)])
         # `numbers` is the sum of the team's counters, which give numbers to its messages and records.
         counts = {team: (numbers, changes) for team, _, numbers, changes, _ in rows}
-        counted_before = self._counts.keys() & counts.keys()
-        changed = {team for team in counted_before if self._counts[team] != counts[team]}
+        changed = {team for team in self._counts.keys() & counts.keys() if self._counts[team] != counts[team]}
         if rows and now - self._moved_at > _MOVE_AFTER:
             self._since, self._moved_at = rows[0][1], now
             counts = {team: (numbers, later_changes) for team, _, numbers, _, later_changes in rows}
@@ -189,7 +188,9 @@ class HostWatch:
         self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, or None if there is no watcher. A watch resets the pauses."""
+        """Return a watch that the watcher serves, and let the pauses between looks be short again. Return None if there
+        is no watcher.
+        """
         attached = self._place.attach(*self._request)
         if attached:
             self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
