@@ -51,26 +51,28 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
 
 
 def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, Any]:
-    """Start the lander, and return the landing once it has ended. If the landing takes more than *seconds*, return its
-    present state, with the number of landings ahead of it.
+    """Start the lander, and wait until the landing has ended, or until a pull request is opened for it. Return the
+    landing as JSON shows it. If it takes more than *seconds*, return *landing* as it was when the wait began, with the
+    number of landings before it in the queue under `ahead`.
     """
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
     try:
         condition = conditions.landing_over(call.store, call.team, landing.id, start, until_requested=True)
         result = conditions.wait(call.store, call.team, [condition], seconds)
+        # The answer tells the agent the outcome, so its notice need not.
         call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
         return dict(result["landing"])
-    except errors.TeamsError:  # it is queued, even if its present state is not known
+    except errors.TeamsError:  # the wait ran out or failed, but the landing is queued
         queue = [queued.id for queued in landings.open_ones(call.store, call.team)]
         ahead = queue.index(landing.id) if landing.id in queue else 0
         return {**landings.to_document(landing), "ahead": ahead}
 
 
 def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
-    """Queue the landing of a task that was just completed, wait until it ends, and return it. If it has not ended after
-    two seconds, return it as it then is. A higher *patience* is a longer time, of half a minute at most. Return None if
-    the owner has no branch to land.
+    """Queue the landing of a task that was just completed, wait for its outcome, and return the landing as
+    `_start_and_wait` does. The wait takes two seconds at most; with a *patience* of more seconds it takes as many, but
+    never more than half a minute. Return None if there is nothing to land.
     """
     landing = queueing.queue_completed(call.store, call.team, call.known_caller, task, call.workplace)
     if landing is None:

@@ -56,6 +56,7 @@ def main() -> None:
         store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
         environ = environments.clean(os.environ)
         _end_requests(store, team, environ)
+        # Several times: a landing may be queued when `work` is done, but the lock is still held.
         while _queued(store, team) and (lock := LANDER.hold(store, team)) is not None:
             try:
                 if not work(store, team, environ):
@@ -78,7 +79,7 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
         try:
             trust.refuse_untrusted(store, team, landing)
             if not trust.is_trusted(store, team, landing.url):
-                # This machine may have died before it recorded the request, which then has the landing's commit.
+                # This machine may have opened the request, and died before it recorded this.
                 if not pull_requests.is_of(landing, environ):
                     raise errors.NotAllowed(
                         f"the pull request {landing.url} was not opened by this machine",
@@ -115,12 +116,11 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
         if team.state == "closed" and not (queue[0].over or queue[0].merge):
             return False
         try:  # if a step fails, the present `landing` is given up
-            for landing in reversed(queue):
+            for landing in reversed(queue):  # afterwards `landing` is the first of the queue
                 trust.refuse_untrusted(store, team_name, landing)
                 queueing.refuse_unreviewed(store, team_name, landing)
-            landing = queue[0]
             if outcomes.forget_unmoved(store, team, queue):
-                continue
+                continue  # with the changed queue
             queue = trials.in_order(store, team, queue, known_conflicts)
             landing = queue[0]
             group = trials.group(team, queue, tried_in_group)
@@ -139,7 +139,9 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
-    """Return the open landings of this machine that do not wait for a pull request, in their order."""
+    """Return the landings that this machine can work on, in their order: those that wait for no pull request, and
+    those that have ended but must still update their task.
+    """
     return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
@@ -158,7 +160,7 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
         if current.over or not _has_happened(store, team, current, environ):
             outcomes.end(store, teams.get(store, team), current, "refused", reason=problem.message)
         elif current.via == queueing.PULL_REQUEST or isinstance(problem, errors.StorageFailed):
-            return False
+            return False  # the next lander records the pull request, or the end
         else:
             tip = merging.tip_of(current.repository, current.onto)
             checkout = merging.checked_out(current.repository, current.onto)
@@ -170,7 +172,9 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the target branch contains the landing's commit, or whether its pull request exists."""
+    """Return whether the landing took effect: the target branch contains its commit, or it has a pull request that is
+    open or merged.
+    """
     try:
         trust.refuse_untrusted(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted
@@ -181,7 +185,7 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
 
 
 class _Failed(Exception):
-    """Raised when a landing can't succeed. It ends in *state*, and its record gets *fields*."""
+    """Raised when a landing can't succeed. The landing ends in *state*, and its record gets *fields*."""
 
     def __init__(self, state: str, **fields: Any) -> None:
         super().__init__(state)
@@ -194,8 +198,8 @@ def _refused(problem: errors.Conflict) -> _Failed:
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Take one landing from the queue to its outcome, and record the outcome. If the landing has ended before, only
-    update its task. If people merge it on GitHub, only open its pull request.
+    """Merge the commit of a landing into the target branch, and record the outcome. If the landing lands by pull
+    request, only open the pull request. If the landing has ended before, only update its task.
     """
     if landing.over:
         outcomes.update_task(store, team, landing)
@@ -210,9 +214,9 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 
 def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Merge the landing's commit with the target branch, check the merge commit, and move the branch to it. Whatever
-    can refuse the landing quickly comes before the checks. If somebody else moved the branch meanwhile, the landing
-    stays open, and is tried again later.
+    """Merge the landing's commit with the target branch, check the merge commit, and move the branch to the merge
+    commit. Whatever can refuse the landing quickly comes before the checks. If somebody else moved the branch
+    meanwhile, the landing stays open, and is tried again later.
 
     Raises:
         _Failed: The landing is refused, conflicts, or is red. The branch was not moved.
@@ -222,7 +226,7 @@ def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]
     if not base:
         raise _Failed("refused", reason=f"there is no branch {onto} any more")
     checkout = merging.checked_out(repository, onto)
-    if merging.holds(repository, base, landing.head):
+    if merging.holds(repository, base, landing.head):  # it is merged already
         outcomes.end_landed(store, team, landing, base, checkout)
         return
     try:
@@ -234,7 +238,7 @@ def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]
     commands = trials.commands_of(store, team, landing)
     landing = outcomes.record_begin(store, team, landing, base, commands)
     results = trials.run_checks(store, team, landing, commit, commands, environ)
-    check = results[-1] if results else None
+    check = results[-1] if results else None  # no command runs after one that fails
     if check and not check.passed:
         repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
         reason = f"{onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
@@ -248,12 +252,14 @@ def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]
             raise _refused(problem) from None
         landing = outcomes.record_merge(store, team, landing, commit, check)
         if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
-            return
+            return  # somebody else moved the branch
     outcomes.end_landed(store, team, landing, commit, checkout)
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
-    """Merge *base* and the landing's commit. A conflict that the owner resolved before is resolved in the same way."""
+    """Merge *base* and the landing's commit, and return the merge commit. A conflict that the owner resolved before is
+    resolved in the same way.
+    """
     repository, onto, message = landing.repository, landing.onto, landing.words(team.name)
     try:
         return merging.make_merge(repository, base, landing.head, message)
@@ -274,7 +280,7 @@ def _refuse_in_the_way(checkout: str, base: str, commit: str) -> None:
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Open the pull request of a landing. People check and merge it on GitHub."""
+    """Open the pull request of a landing, and record its address. People check and merge it on GitHub."""
     if landing.by != HUMAN:  # in a store of several machines, any member may have written the record of the landing
         queueing.refuse_way(queueing.PULL_REQUEST, team)
     try:

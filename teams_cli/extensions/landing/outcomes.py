@@ -42,6 +42,7 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
         ended = current.having(state=state, ended_at=now, updated_at=now, **fields)
         return owing(ended, *_notices(team, ended))
 
+    # The branch has moved, so this is recorded even if the team was closed meanwhile.
     kind = LANDING.also_closed if state == "landed" else LANDING
     before, ended = update(store, team.name, kind, landing.id, with_end)
     if before is not ended:
@@ -52,8 +53,8 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
-    """Return the notices of an ended landing, for the task's owner or, if the owner has left, for the member who queued
-    it. If it failed, that member gets one in any case, and the leader if it was refused.
+    """Return the notices of an ended landing. The task's owner gets one or, if the owner has left, the member who
+    queued the landing. If the landing failed, both get one, and if it was refused, the leader gets one, too.
     """
     owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -75,7 +76,8 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
     subject = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
-        return f"{subject} landed: {where(landing)}" + ("" if check or landing.url else _UNCHECKED)
+        was_checked = check or landing.url  # GitHub checks pull requests
+        return f"{subject} landed: {where(landing)}{'' if was_checked else _UNCHECKED}"
     if landing.state == "conflict":
         cause = f" ({landings.whose(landing.against)})" if landing.against else ""
         from teams_cli.agents import regions
@@ -95,8 +97,9 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
 
 
 def update_task(store: Store, team: Team, landing: Landing) -> Landing:
-    """Record the outcome of an ended landing in its task. If the landing failed, reopen the task. If all this was done
-    before, do nothing. Return the landing.
+    """Record the outcome of an ended landing in its task, and return the landing with a mark that this is done. If the
+    landing is red or a conflict, reopen the task, unless somebody changed its status or claimed it since it was queued.
+    Do nothing if the landing has not ended, or has the mark already.
     """
     if landing.returned or not landing.over:
         return landing
@@ -115,11 +118,11 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
         check = checks.of(task) if landing.state == "landed" else None
         landed = landing.merge or landing.head
         if check and check.commit and not merging.holds(landing.repository, landed, check.commit):
-            updated = updated.having(checked=check.having(stale=True).to_json())
+            updated = updated.having(checked=check.having(stale=True).to_json())  # the checked commit did not land
         is_unchanged = (task.status, task.claim) == ("completed", landing.claim)  # since the landing was queued
         if landing.state in ("red", "conflict") and is_unchanged:
             reopened = reviews.given_back(store, team, updated, SYSTEM, "reopened", summary)
-            return reopened.having(owed=updated.owed)  # the notice of the landing informs the owner
+            return reopened.having(owed=updated.owed)  # without its own notice, because the landing sends one
         return updated.noted(teams.now(store), SYSTEM, landing.state, summary)
 
     try:
@@ -141,15 +144,15 @@ def is_of_this_machine(store: Store, landing: Landing) -> bool:
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """Return the landing. If it has ended, but the lander died before it updated the landing's task, update the task
-    first. This is done only on the machine that queued the landing.
+    """Return the landing. If the landing has ended, but the lander died before it updated the task, update the task
+    first. Only the machine that queued the landing does this.
     """
     return update_task(store, team, landing) if is_of_this_machine(store, landing) else landing
 
 
 def up_to_date(store: Store, team: Team, task: Task) -> Task:
-    """Record the outcomes of the task's ended landings in the task, and return the task. A failed landing reopens a
-    completed task.
+    """Return the task. If it is completed, first record the outcomes of its ended landings in it, because a landing
+    that failed reopens it.
     """
     if task.status != "completed":
         return task
@@ -168,8 +171,8 @@ def where(landing: Landing) -> str:
 
 
 def record_begin(store: Store, team: Team, landing: Landing, base: str, commands: list[str]) -> Landing:
-    """Record that the check of the landing begins: on top of the commit *base*, with these *commands*. Return the
-    landing.
+    """Record that the check of the landing begins. The landing is merged with the commit *base*, and the merge commit
+    is checked with *commands*. Return the changed landing.
     """
     check, now = " && ".join(commands) or None, teams.now(store)
 
@@ -183,8 +186,8 @@ def record_begin(store: Store, team: Team, landing: Landing, base: str, commands
 
 
 def record_merge(store: Store, team: Team, landing: Landing, commit: str, check: Check | None) -> Landing:
-    """Record the commit to which the branch is about to move, and the result of its last check; None if nothing is to
-    be checked. Return the landing.
+    """Record the merge commit to which the branch is about to move, and the result of its last check; *check* is None
+    if there was nothing to check. Return the changed landing.
 
     Raises:
         WrongState: The landing has ended, or the team was closed meanwhile.
@@ -199,9 +202,8 @@ def record_merge(store: Store, team: Team, landing: Landing, commit: str, check:
 
 
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
-    """Clear the record of a merge in each landing of *queue* whose branch does not contain the merge, so that the
-    landing is tried again. A lander recorded the merge, and died before it moved the branch. Return whether there were
-    such landings.
+    """Find the landings of *queue* for which a lander recorded a merge commit, but died before it moved the branch.
+    Clear these records, so that the landings are tried again. Return whether there were such landings.
     """
     unmoved = []
 
@@ -230,8 +232,8 @@ def refuse_ended(landing: Landing) -> None:
 
 
 def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> None:
-    """End a landing whose commit is in the branch. Update the files of *checkout*, where the branch is checked out, to
-    *tip*, the branch's present commit. *checkout* is "" if the branch is not checked out.
+    """End a landing whose commit is in the target branch, which is at the commit *tip* now. If a lander moved the
+    branch, update the files of *checkout*, where the branch is checked out; "" if it is not checked out.
     """
     reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):

@@ -42,15 +42,14 @@ _SHOWN_OF_LOG = 2000
 
 
 def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request, unless it exists already. Return the address of the pull request. If
-    the branch was rewritten, the pushed branch is replaced, but only if it is at one of the commits *pushed_before* for
-    the task.
+    """Push the commits and open a pull request, unless it exists already. Return the address of the pull request.
+    *pushed_before* has the commits that were pushed for earlier landings of the task.
 
     Raises:
         Conflict: The push or the request failed. The error says how to do it by hand.
     """
-    if url := find(landing, environ):
-        return url  # the process that opened it died before it recorded that; it may be merged by now
+    if url := find(landing, environ):  # an earlier lander opened it, and died before it recorded this
+        return url
     branch = _branch(landing)
     _push(landing, branch, pushed_before)
     title = _FOREIGN_MARK.sub("", landing.title)
@@ -64,12 +63,14 @@ def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], env
             f"{branch} is pushed, but gh opened no pull request: {reason}",
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )
+    # The last line is the address. Should there be none, `gh` also finds the request by its branch.
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else branch
 
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
-    """Push the landing's commit to *branch*. If its history was rewritten, replace the branch at GitHub, but only if it
-    is at one of the commits *pushed_before*, so that nobody else's commits are lost.
+    """Push the landing's commit to *branch* of the remote repository. If the local branch was rewritten since its last
+    push, replace the remote branch. But do so only if the remote branch is at one of the commits *pushed_before*, so
+    that nobody else's commits are lost.
     """
     remote_branch = f"refs/heads/{branch}"
     arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
@@ -87,11 +88,12 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
 
 
 def _body(landing: Landing, task: Task) -> str:
+    """Return the text of the pull request, which describes the task and its landing."""
     check, review = task.checked or {}, task.reviewed or {}
-    passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
+    has_passed = check.get("status") == 0
     parts = [
         task.result or "",
-        passed,
+        f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if has_passed else "",
         f"Review: {review['verdict']} by {review['by']}" if review else "",
         f"Closes {issue}" if (issue := issue_of(task)) else "",
         f"{landing.id} of {landing.task}, by {landing.owner or landing.by}",
@@ -106,7 +108,9 @@ def issue_of(task: Task) -> str:
 
 
 def _branch(landing: Landing) -> str:
-    """Return the branch to push to: that of the checkout if it still contains the landing's commit, or a new one."""
+    """Return the name of the remote branch to push to: the name of the local branch, if this branch still contains the
+    landing's commit, and otherwise a name made for the landing.
+    """
     branch = landing.branch
     if branch and merging.is_on_branch(landing.repository, branch, landing.head):
         return branch
@@ -142,8 +146,10 @@ def _requests(
     fields = ["--json", "url,headRefOid,isCrossRepository", "--jq", _IN_REPOSITORY]
     done = gh(landing, ["pr", "list", *filters, *fields], environ)
     rows = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
-    requests = [(row[0], row[1]) for row in rows if len(row) == 2]
-    return [url for url, commit in requests if is_pushed or merging.holds(landing.repository, commit, landing.head)]
+    urls_and_commits = [(row[0], row[1]) for row in rows if len(row) == 2]
+    if is_pushed:
+        return [url for url, _ in urls_and_commits]
+    return [url for url, commit in urls_and_commits if merging.holds(landing.repository, commit, landing.head)]
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
@@ -168,7 +174,9 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """Return the requests of project members for changes to this commit, as text. Only their last reviews count."""
+    """Return the requests of project members for changes to the landing's commit, as text; "" if there are none. Of
+    each reviewer, only the last review counts that is more than a comment.
+    """
     last_reviews: dict[str, dict[str, Any]] = {}
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
@@ -183,7 +191,7 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
-    """Return a check that failed in its last run, with the end of its log; "" if none failed."""
+    """Return a text that names a check whose last run failed, with the end of its log; "" if there is no such check."""
     last_runs = {}
     oldest_first = sorted(checks, key=lambda check: str(check.get("startedAt") or ""))
     for check in oldest_first:
@@ -217,8 +225,9 @@ def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> No
     """Comment on the issue of each landing of this machine that has landed. If our comment is there already, add none.
     If a comment fails, it is tried again when this function is called next.
     """
-    if not (landed := to_comment(store, team)) or (lock := LANDER.hold(store, team)) is None:
-        return
+    landed = to_comment(store, team)
+    if not landed or (lock := LANDER.hold(store, team)) is None:
+        return  # if another lander holds the lock, it comments
     try:
         for landing in landed:
             try:
@@ -226,15 +235,15 @@ def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> No
                 issue = issue_of(tasks.get(store, team, landing.task))
             except errors.TeamsError:
                 continue
-            if not issue or _comment_once(landing, issue, environ):
+            if not issue or _comment_once(landing, issue, environ):  # without an issue, nothing is left to do either
                 update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
     finally:
         os.close(lock)
 
 
 def to_comment(store: Store, team: str) -> list[Landing]:
-    """Return the landings of this machine that have landed, and whose issues have no comment of ours yet. If the
-    setting `landingComments` is off, return an empty list.
+    """Return the landings of this machine that have landed, and for which `comment_on_issues` has not done its work
+    yet. If the setting `landingComments` is off, return an empty list.
     """
     if settings.value(teams.get(store, team), "landingComments") != "on":
         return []
@@ -246,7 +255,7 @@ def to_comment(store: Store, team: str) -> list[Landing]:
 
 
 def _comment_once(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
-    """Comment on the issue, unless our comment is there already. Return False if the comment failed."""
+    """Comment on the issue, unless our comment is there already. Return whether the issue has our comment now."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"
     address = ["--repo", repository, number]

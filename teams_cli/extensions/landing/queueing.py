@@ -86,7 +86,7 @@ def _way_to_land(standing: Standing, via: str | None) -> str:
 
 
 def refuse_way(via: str, team: Team) -> None:
-    """Refuse a way to land that differs from the person's choice in the setting `landingVia`."""
+    """Refuse *via*, a way to land, if it is not the person's choice in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
     if via != setting:
         change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
@@ -94,15 +94,15 @@ def refuse_way(via: str, team: Team) -> None:
 
 
 def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
-    """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
-
-    The owner has something to land if the branch of the owner's checkout has new commits. Uncommitted changes in the
-    owner's worktree count, too, but are refused with an error.
+    """Queue a landing of the task, which was just completed. Return None if nothing is to be landed: the caller is no
+    member, the owner has no checkout, or the owner's branch has no new commits. But uncommitted changes in the owner's
+    worktree are refused with an error.
     """
     standing = standing_of(teams.get(store, team), caller)
     if standing is None:
         return None
     worktree = checkouts.worktree_of(store, team, task.owner or "")
+    # Somebody else who completes the task is usually not in the checkout that has its commits.
     source = _source(store, standing, task, directory if task.owner == standing.name else "", None)
     if source is None:
         return None
@@ -115,8 +115,11 @@ def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, 
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the first of the places below that is a checkout and not on the target branch *onto*. If all are on it,
-    return the first checkout; None if there is none. *directory* is that of the caller, or "" if it must not be used.
+    """Return the checkout with the commits of the task: the first of the places below that is a checkout and is not on
+    the target branch. If all checkouts are on the target branch, return the first one; None if there is no checkout.
+
+    The target branch is *onto* or, if that is None, the branch of the main checkout. *directory* is the caller's
+    directory, or "" if it must not be used.
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)
@@ -137,8 +140,8 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
 
 
 def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
-    """Queue a landing of the task. If its last landing has the same commit, target and claim, and did not fail, return
-    that one instead.
+    """Queue a landing of the task, and return it. If the task's last landing has the same commit, target and claim, and
+    did not fail, queue nothing and return the last landing.
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
@@ -185,10 +188,11 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
 
 
 def _head(source: Checkout, task: Task) -> str:
-    """Return the commit to land: the reviewed one, or else the checked one, if the branch contains it. Otherwise it is
-    the checkout's present commit, which may differ from the reviewed one in its history, but not in its files.
+    """Return the commit to land: the reviewed one or, without a review, the one that passed the check. If the branch
+    does not contain it, return the checkout's present commit. This may differ from the reviewed one in its history, but
+    not in its files.
     """
-    if task.status != "completed":
+    if task.status != "completed":  # the work goes on after the check
         return source.head
     if task.review_by and task.submitted:
         submitted = task.submitted
@@ -244,7 +248,7 @@ def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
     _refuse_unsubmitted(store, task)
     if not (task.review_by and task.submitted):
         return
-    if merging.is_commit(task.submitted) and landing.head == task.submitted:
+    if merging.is_commit(task.submitted) and landing.head == task.submitted:  # a branch of that name proves nothing
         return
     if merging.is_same(landing.repository, task.submitted, landing.head):
         return
@@ -262,6 +266,7 @@ def refuse_all(store: Store, team: str, why: str) -> None:
         if landing.over or landing.merge:
             return landing
         now = teams.now(store)
+        # `returned` says that no task is to be updated: the tasks of a closed team stay as they are.
         return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
 
     for landing in landings.open_ones(store, team):
@@ -272,9 +277,9 @@ def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
     """Yield a problem for each completed task whose landing was not queued, because the command that completed the task
     was killed. *fix* has no effect: a problem has the command to repair it.
     """
-    known = {task.id: task for task in tasks.all_of(store, team.name, [])}
+    tasks_by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     for agent, _ in store.scan(team.name, presence.AGENT, []):
-        task = known.get(agent.completing or "")
+        task = tasks_by_id.get(agent.completing or "")
         if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
             what = f"{task.id} is completed, but it was not queued to land: the command was killed"
             yield "warning", what, f"teams land {task.id}"

@@ -28,8 +28,8 @@ _STAGES = ({"1", "2", "3"}, {"2", "3"})
 
 
 def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
-    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as before. Return
-    "" if a conflict is new.
+    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as in an earlier
+    merge. Return "" if a conflict is new.
 
     If the commit was reviewed, use only resolutions that are in the commit's own files, so that the merge has no text
     that nobody reviewed.
@@ -66,6 +66,7 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
     trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
         if git.output_of(repository, "rev-parse", f"{commit}^{{tree}}") in trees_of_branch:
+            # A commit with the files of *head* that is also a merge of *theirs*, as before the branch was rewritten.
             arguments = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
             with_history = git.must(repository, *arguments, variables=git.NOBODY).strip()
             tree, conflicts = _merge(repository, base, with_history)
@@ -75,7 +76,9 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
 
 
 def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge, with conflicts resolved as in the *earlier* merges; "" if a conflict is left."""
+    """Return the tree of the merge of *base* and *head*, with each conflict resolved as in one of the *earlier* merges;
+    "" if a conflict is left.
+    """
     tree, conflicts = _merge(repository, base, head)
     old_trees = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]  # with the conflict markers
     entries = []
@@ -89,7 +92,7 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
                 old_conflict = _text(repository, old_tree, path, theirs, mine)
                 old_resolution = _text(repository, commit, path)
                 text = _resolve(repository, text, old_conflict, old_resolution) or text
-        if _ONTO in text or not text:
+        if _ONTO in text or not text:  # a conflict is left, or the text can't be read
             return ""
         blob = git.must(repository, "hash-object", "-w", "--stdin", stdin=text).strip()
         mode, _ = stages["2"]  # which is the same in all stages
@@ -102,8 +105,9 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
 
 
 def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
-    """Return the tree of a merge, "" if git can't merge, and the mode and the blob of each stage of each conflicting
-    file. These files have conflict markers in the tree.
+    """Merge the commits *onto* and *branch* without a checkout. Return the tree of the merge, and its conflicts: for
+    the path of each conflicting file, the mode and the blob of each of its stages. In the tree, these files have
+    conflict markers. The tree is "" if git can't merge.
     """
     arguments = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
     tree, *entries = git.run(repository, *arguments).stdout.split("\0")
@@ -122,11 +126,13 @@ def _text(repository: str, commit: str, path: str, onto: str = "", branch: str =
 
 
 def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
-    """Resolve the conflict in *text* as the earlier *conflict* was *resolved*; return "" if that does not fit."""
+    """Return *text* with its conflict resolved in the way in which the text *conflict* was changed to *resolved*
+    earlier; "" if this change does not fit.
+    """
     with TemporaryDirectory(prefix="teams-") as directory:
         paths = [os.path.join(directory, name) for name in ("text", "conflict", "resolved")]
         for path, content in zip(paths, (text, conflict, resolved), strict=True):
             with open(path, "wb") as file:
                 file.write(os.fsencode(content))
-        done = git.run(repository, "merge-file", "-p", *paths)
+        done = git.run(repository, "merge-file", "-p", *paths)  # makes the same change in the first file
     return done.stdout if done.returncode == 0 else ""

@@ -42,11 +42,13 @@ def run_checks(
         return []
     # A git command of a killed lander may still write into the checkout of an earlier try, so every try has its own.
     path = f"{_directory(store, team.name)}/.{landing.id}.{os.urandom(4).hex()}"
-    with trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
+    with trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as remark_on_submodules:
         results: list[Check] = []
         for command in commands:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
-            output = check.output if check.passed or not lacking else f"{check.output}\n{lacking}"
+            output = check.output
+            if remark_on_submodules and not check.passed:  # the check may have failed because they are missing
+                output += f"\n{remark_on_submodules}"
             results.append(check.having(commit=commit, directory=None, output=output))
             if not check.passed:
                 break
@@ -57,8 +59,8 @@ def remove_leftovers(store: Store, team: str) -> None:
     """Remove the temporary checkouts that killed landers left. The caller holds the lander's lock."""
     directory = _directory(store, team)
     for name in disk.names_in(directory):
-        if name.startswith(f".{LANDING.name}-"):
-            with suppress(errors.TeamsError):
+        if name.startswith(f".{LANDING.name}-"):  # the form of a name is `.LANDING.RANDOM`
+            with suppress(errors.TeamsError):  # what can't be removed now stays until the next time
                 landing = landings.get(store, team, name.split(".")[1])
                 trees.clear(landing.repository, f"{directory}/{name}")
 
@@ -73,7 +75,9 @@ _MOST_OVERTAKEN = 3
 """A landing goes first once it was overtaken by this many landings that come after it by priority and age."""
 
 
-def in_order(store: Store, team: Team, queue: list[Landing], known: dict[tuple[str, str], bool]) -> list[Landing]:
+def in_order(
+    store: Store, team: Team, queue: list[Landing], known_conflicts: dict[tuple[str, str], bool]
+) -> list[Landing]:
     """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, it stays as it is, in the
     order of priority and age. Otherwise these go first, each group in the order of *queue*:
 
@@ -81,46 +85,48 @@ def in_order(store: Store, team: Team, queue: list[Landing], known: dict[tuple[s
     2. the landings at the head of the queue; those that conflict with the fewest others first
     3. the other landings, which are not compared
 
-    *known* says which pairs of commits conflict. It gets the new answers, so that each pair is tried only once.
+    *known_conflicts* says for pairs of commits whether they conflict. Pairs that are tried now are added, so that each
+    pair is tried only once.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
         return queue
     compared = waiting[:_COMPARED]
-    conflicting_pairs = [pair for pair in combinations(compared, 2) if _conflict(*pair, known)]
+    conflicting_pairs = [pair for pair in combinations(compared, 2) if _conflict(*pair, known_conflicts)]
     ranks = {landing.id: sum(landing in pair for pair in conflicting_pairs) for landing in compared}
     ranks.update((landing.id, _COMPARED) for landing in waiting[_COMPARED:])  # more than any number of conflicts
-    if any(ranks.values()):
+    if any(ranks.values()):  # otherwise the order stays, and no landing can overtake another
         ended = [landing for landing in landings.all_of(store, team.name, []) if landing.over]
         ranks.update((landing.id, -1) for landing in waiting if _is_overtaken(landing, ended))
     return sorted(queue, key=lambda landing: ranks.get(landing.id, -1))
 
 
-def _conflict(first: Landing, second: Landing, known: dict[tuple[str, str], bool]) -> bool:
-    """Return whether the two landings go into the same branch and their commits conflict."""
+def _conflict(first: Landing, second: Landing, known_conflicts: dict[tuple[str, str], bool]) -> bool:
+    """Return whether the two landings go into the same branch and their commits conflict. If the pair is not among
+    *known_conflicts*, try to merge it, and add the answer.
+    """
     if (first.repository, first.onto) != (second.repository, second.onto):
         return False
     pair = (first.head, second.head)
-    if pair not in known:
+    if pair not in known_conflicts:
         with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
-            known[pair] = bool(snapshots.conflicts(first.repository, *pair))
-    return known[pair]
+            known_conflicts[pair] = bool(snapshots.conflicts(first.repository, *pair))
+    return known_conflicts[pair]
 
 
 def _is_overtaken(landing: Landing, ended: list[Landing]) -> bool:
     """Return whether too many landings ended while this one waited, although they come after it by priority and age."""
-    turn = landings.turn(landing)[1:]
-    overtakers = [
-        other for other in ended if landings.turn(other)[1:] > turn and (other.ended_at or "") > landing.created_at
-    ]
+    priority_and_age = landings.turn(landing)[1:]
+    later_ones = [other for other in ended if landings.turn(other)[1:] > priority_and_age]
+    overtakers = [other for other in later_ones if (other.ended_at or "") > landing.created_at]
     return len(overtakers) >= _MOST_OVERTAKEN
 
 
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of a task to repair the target branch, whose tip *base* also fails *command*. If there is no
-    unfinished task for this, create it.
+    """Find out whether the target branch itself is broken: its tip *base* fails *command*, too. If so, return the id of
+    the task to repair the branch, and create this task unless there is an unfinished one.
 
     Return "" if the tip passes, or if the landing itself is the repair.
     """
@@ -128,7 +134,8 @@ def repair_of_tip(
         if earlier.merge == base and earlier.result and earlier.result.passed and command in (earlier.check or ""):
             return ""  # the tip passed when it landed
     title = f"Repair {landing.onto}: `{' '.join(command.split())[:200]}` fails there"
-    if landing.title == title or run_checks(store, team, landing, base, [command], environ)[0].passed:
+    is_repair = landing.title == title
+    if is_repair or run_checks(store, team, landing, base, [command], environ)[0].passed:
         return ""
     for task in tasks.all_of(store, team.name, []):
         if task.title == title and task.status not in FINISHED:
@@ -145,12 +152,12 @@ _SMALL = 20
 """The most files that a small branch changes."""
 
 
-def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Return the first landings of the queue that can be tried together: small landings into one branch that change
-    different files. There are at most as many as the setting `landingTogether` says. Return an empty list if there are
-    fewer than two.
+def group(team: Team, queue: list[Landing], tried_in_group: set[str]) -> list[Landing]:
+    """Return the landings at the head of the queue that can be tried together: small landings into one branch that
+    change different files. They end at the first landing that does not fit, or after as many landings as the setting
+    `landingTogether` allows. Return an empty list if they are fewer than two.
 
-    *apart* has the ids of landings that were tried in a group before. These must be tried alone.
+    *tried_in_group* has the ids of landings that were tried in a group before. These must be tried alone.
     """
     most = int(settings.value(team, "landingTogether"))
     if most < 2:
@@ -160,7 +167,7 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
     for landing in queue[:most]:
         was_begun = landing.over or landing.merge is not None
         has_same_target = (landing.repository, landing.onto) == (queue[0].repository, queue[0].onto)
-        if landing.id in apart or was_begun or landing.via == "pr" or not has_same_target:
+        if landing.id in tried_in_group or was_begun or landing.via == "pr" or not has_same_target:
             break
         between = f"refs/heads/{landing.onto}...{landing.head}"
         arguments = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between)
@@ -173,9 +180,9 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
 
 
 def land_together(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
-    """Check the landings of the group together, and land all of them if the checks pass. If the target branch was moved
-    meanwhile, they stay open. Return False if they must be tried one by one, because one of them conflicts, fails a
-    check, or would be refused.
+    """Check the landings of the group together, and land all of them if the checks pass. Return False if the landings
+    must be tried one by one, because one of them conflicts, fails a check, or would be refused. Otherwise return True,
+    even if the landings stay open because somebody else moved the target branch meanwhile.
     """
     repository, onto = group[0].repository, group[0].onto
     base = merging.tip_of(repository, onto)
@@ -219,7 +226,9 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
 
 
 def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
-    """Return a chain of merge commits on *base*, one for each landing; empty if one conflicts, or is in *base*."""
+    """Return a chain of merge commits on *base*, one for each landing. Return an empty list if a landing conflicts, or
+    if *base* contains its commit already.
+    """
     commits = [base]
     for landing in group:
         if merging.holds(landing.repository, base, landing.head):

@@ -62,14 +62,14 @@ def trusted_places(store: Store, team: str, places: Sequence[str], directory: st
     here = checkouts.repository_of(directory)[1] if directory else ""
     trusted = []
     for place in places:
-        common = checkouts.repository_of(place)[1]  # the git directory, which all worktrees of a repository share
-        if common and (common == here or is_trusted(store, team, common.removesuffix("/.git"))):
+        git_directory = checkouts.repository_of(place)[1]  # which all worktrees of a repository share
+        if git_directory and (git_directory == here or is_trusted(store, team, git_directory.removesuffix("/.git"))):
             trusted.append(place)
     return trusted
 
 
 def is_trusted(store: Store, team: str, place: str) -> bool:
-    """Return whether *place* is trusted. In a store that only one machine uses, every place is."""
+    """Return whether *place* is trusted. In a store that only one machine uses, every place is trusted."""
     try:
         return not store.host or disk.read_file(_path(store, team, place)) == place.encode()
     except FileNotFoundError:
