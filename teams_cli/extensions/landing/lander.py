@@ -139,9 +139,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
-    """Return the landings that this machine can work on, in their order: those that wait for no pull request, and
-    those that have ended but must still update their task.
-    """
+    """Return the open landings of this machine that wait for no pull request, or have ended, in their order."""
     return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
@@ -172,9 +170,7 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the landing took effect: the target branch contains its commit, or it has a pull request that is
-    open or merged.
-    """
+    """Return whether the target branch contains the landing's commit, or its pull request is open or merged."""
     try:
         trust.refuse_untrusted(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted

@@ -62,7 +62,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     if landing.state == "landed":
         return [Owed(to=owner, message=message, uid=uid, type="info", about=landing.id, event=event, task=landing.task)]
     leader = [team.leader] if landing.state == "refused" else []
-    recipients = dict.fromkeys((owner, landing.by, *leader))
+    recipients = dict.fromkeys((owner, landing.by, *leader))  # each once
     return [
         Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id, event=event, task=landing.task)
         for name in recipients

@@ -76,9 +76,7 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
 
 
 def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge of *base* and *head*, with each conflict resolved as in one of the *earlier* merges;
-    "" if a conflict is left.
-    """
+    """Return the tree of the merge, with each conflict resolved as in an *earlier* merge; "" if one is left."""
     tree, conflicts = _merge(repository, base, head)
     old_trees = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]  # with the conflict markers
     entries = []
@@ -126,9 +124,7 @@ def _text(repository: str, commit: str, path: str, onto: str = "", branch: str =
 
 
 def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
-    """Return *text* with its conflict resolved in the way in which the text *conflict* was changed to *resolved*
-    earlier; "" if this change does not fit.
-    """
+    """Return *text*, changed as the text *conflict* was changed to *resolved*; "" if that change does not fit."""
     with TemporaryDirectory(prefix="teams-") as directory:
         paths = [os.path.join(directory, name) for name in ("text", "conflict", "resolved")]
         for path, content in zip(paths, (text, conflict, resolved), strict=True):

@@ -75,9 +75,7 @@ _MOST_OVERTAKEN = 3
 """A landing goes first once it was overtaken by this many landings that come after it by priority and age."""
 
 
-def in_order(
-    store: Store, team: Team, queue: list[Landing], known_conflicts: dict[tuple[str, str], bool]
-) -> list[Landing]:
+def in_order(store: Store, team: Team, queue: list[Landing], conflicts: dict[tuple[str, str], bool]) -> list[Landing]:
     """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, it stays as it is, in the
     order of priority and age. Otherwise these go first, each group in the order of *queue*:
 
@@ -85,14 +83,14 @@ def in_order(
     2. the landings at the head of the queue; those that conflict with the fewest others first
     3. the other landings, which are not compared
 
-    *known_conflicts* says for pairs of commits whether they conflict. Pairs that are tried now are added, so that each
+    *conflicts* says for pairs of commits whether they conflict. Pairs that are tried now are added to it, so that each
     pair is tried only once.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
         return queue
     compared = waiting[:_COMPARED]
-    conflicting_pairs = [pair for pair in combinations(compared, 2) if _conflict(*pair, known_conflicts)]
+    conflicting_pairs = [pair for pair in combinations(compared, 2) if _conflict(*pair, conflicts)]
     ranks = {landing.id: sum(landing in pair for pair in conflicting_pairs) for landing in compared}
     ranks.update((landing.id, _COMPARED) for landing in waiting[_COMPARED:])  # more than any number of conflicts
     if any(ranks.values()):  # otherwise the order stays, and no landing can overtake another
@@ -101,17 +99,15 @@ def in_order(
     return sorted(queue, key=lambda landing: ranks.get(landing.id, -1))
 
 
-def _conflict(first: Landing, second: Landing, known_conflicts: dict[tuple[str, str], bool]) -> bool:
-    """Return whether the two landings go into the same branch and their commits conflict. If the pair is not among
-    *known_conflicts*, try to merge it, and add the answer.
-    """
+def _conflict(first: Landing, second: Landing, conflicts: dict[tuple[str, str], bool]) -> bool:
+    """Return whether the landings go into the same branch and conflict. A new answer is added to *conflicts*."""
     if (first.repository, first.onto) != (second.repository, second.onto):
         return False
     pair = (first.head, second.head)
-    if pair not in known_conflicts:
+    if pair not in conflicts:
         with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
-            known_conflicts[pair] = bool(snapshots.conflicts(first.repository, *pair))
-    return known_conflicts[pair]
+            conflicts[pair] = bool(snapshots.conflicts(first.repository, *pair))
+    return conflicts[pair]
 
 
 def _is_overtaken(landing: Landing, ended: list[Landing]) -> bool:
@@ -226,9 +222,7 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
 
 
 def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
-    """Return a chain of merge commits on *base*, one for each landing. Return an empty list if a landing conflicts, or
-    if *base* contains its commit already.
-    """
+    """Return a chain of merge commits on *base*, one for each landing; empty if one conflicts or is merged already."""
     commits = [base]
     for landing in group:
         if merging.holds(landing.repository, base, landing.head):
