@@ -41,8 +41,8 @@ def _collect(environ: Mapping[str, str], work: str) -> None:
 
 
 def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
-    """Run the check called *name* on the change, and print its result. Return the exit status, which is 1 if serious
-    findings are to count as a failure and there are some.
+    """Run the check called *name* on the change, and print its result. Return the exit status: 1 if there are serious
+    findings and the workflow's variable `strict` is set, and otherwise 0.
     """
     review = checks.Review(change, environ)
     print(checks.CHECKS[name](review))

@@ -141,10 +141,11 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     os.makedirs(git.environ["GIT_OBJECT_DIRECTORY"], exist_ok=True)
     base, called = _base(git, since)
     git("add", "--intent-to-add", "--", ".")  # so that untracked files are in the diff, and renames to them are found
-    change = Change(repo, work, base, called, sorted(_files(git, repo, base), key=lambda file: file.path))
-    for file in change.files:
+    files = sorted(_changed_files(git, repo, base), key=lambda file: file.path)
+    change = Change(repo, work, base, called, files)
+    for file in files:
         if 0 <= file.size <= LARGEST and file.status != "D":  # a regular file that is not too large
-            _keep(git, change, file)
+            _copy_versions(git, change, file)
     rows = [astuple(file) for file in change.files]
     with open(os.path.join(work, "change.json"), "w", encoding="utf-8") as out:
         json.dump([repo, base, called, rows], out)
@@ -178,7 +179,8 @@ def _revision(git: Git, name: str) -> str:
     return git.line("rev-parse", "--verify", "--quiet", name)
 
 
-def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
+def _changed_files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
+    """Yield the files that differ from the revision *base*, each with the numbers of its changed lines."""
     statuses = _statuses(git, base)
     diffs = git(*_DIFF, "-U0", base, "--").split(b"\ndiff --git ")
     if len(diffs) != len(statuses):
@@ -210,15 +212,15 @@ def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
     return statuses
 
 
-def _keep(git: Git, change: Change, file: ChangedFile) -> None:
+def _copy_versions(git: Git, change: Change, file: ChangedFile) -> None:
     """Store the file as it is now in the directory `head_tree`, and as it was before in `base_tree`. Both copies get
-    the path that the file has now, so that tools can compare them.
+    the path that the file has now, so that tools can compare them. A file that is not text is not stored.
     """
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data_by_tree = {change.head_tree: source.read()}
     if b"\0" in data_by_tree[change.head_tree][:8000]:  # it is not text, by the rule of git
         return
-    if file.status in "MR":
+    if file.status in "MR":  # modified or renamed
         try:
             data_by_tree[change.base_tree] = git("cat-file", "blob", f"{change.base}:{file.old}")
         except GitFailed:  # it was a submodule or a link

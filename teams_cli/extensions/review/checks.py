@@ -24,8 +24,10 @@ YES = ("yes", "true", "1")
 
 
 def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield the findings of *check* in the files. Each finding gets the text of its line."""
-    for finding in check(tree, paths) if paths else ():
+    """Yield the findings of *check* in the files at *paths*. Each finding gets the text of its line."""
+    if not paths:
+        return
+    for finding in check(tree, paths):
         lines = content(tree, finding.path).splitlines()
         finding.text = lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else ""
         yield finding
@@ -77,7 +79,9 @@ class Review:
 
     def _is_in_changed_line(self, finding: Finding) -> bool:
         file = self.change.file(finding.path)
-        return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
+        if file is None:
+            return False
+        return finding.line in file.lines if finding.line else bool(file.added)  # line 0 stands for the whole file
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add the findings. Findings that the repository accepts are only counted. Findings in test data are put into

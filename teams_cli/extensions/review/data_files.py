@@ -79,8 +79,9 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
     """Parse a data file, and yield a finding for each key that it has twice. Errors of the parser are raised."""
     if not text.strip() and not path.endswith((".json", ".xml")):  # other formats allow an empty file
         return
-    if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):
-        return  # it is a template from which data files are made
+    may_be_template = path.endswith(_YAML) or "template" in path.lower() or "{{" in path
+    if may_be_template and _TEMPLATE.search(text):
+        return  # data files are made from it, and it need not be one itself
     if path.endswith(_JSON):
         yield from _parse_json(path, text)
     elif path.endswith(_YAML):
@@ -113,19 +114,19 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:
-    waiting: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
+    to_visit: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
     visited = set()
-    while waiting:
-        node = waiting.pop()
+    while to_visit:
+        node = to_visit.pop()
         if id(node) in visited:  # an alias stands for a node that was visited before
             continue
         visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
+            to_visit += node.value
         elif isinstance(node, yaml.MappingNode):
             names = set()
             for key, value in node.value:
-                waiting.append(value)
+                to_visit.append(value)
                 if isinstance(key, yaml.ScalarNode) and key.value != "<<":  # `<<` merges another mapping
                     if key.value in names:
                         yield _repeated_key(path, key.start_mark.line + 1, key.value)

@@ -66,7 +66,8 @@ class Allowed:
         if _OTHER_COMMENT.search(finding.text):  # a comment for another tool also accepts it
             return True
         if comment := _ALLOW_COMMENT.search(finding.text):
-            return not comment[1] or finding.rule in re.split(r"[,\s]+", comment[1])
+            allows_all_rules = not comment[1]
+            return allows_all_rules or finding.rule in re.split(r"[,\s]+", comment[1])
         return any(
             fnmatchcase(finding.path, glob) and (not rules or finding.rule in rules)
             for glob, rules in self.globs_and_rules
@@ -87,7 +88,9 @@ _MOST_SHOWN = 100
 
 
 class Result:
-    """The output of one check: its summary, its findings, and further facts."""
+    """The output of one check: its summary, its findings, and further facts. *row* is the check's entry in the index of
+    the results, and *path* the file with the output, which is missing if the check was not done.
+    """
 
     def __init__(self, row: dict[str, Any], path: str) -> None:
         self.key = row["key"]
@@ -136,6 +139,9 @@ def report(directory: str, missing: list[str]) -> str:
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
+    """Return the beginning of the report: the verdict, the numbers of findings, and the checks that were not done.
+    *findings* has the texts of the findings by their weight.
+    """
     change = next((result.summary for result in results if result.key == "change"), "")
     # The findings with the greatest weight decide.
     verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
@@ -146,13 +152,13 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
         rows = [_MORE_FINDINGS.fullmatch(text) for text in findings[weight]]
         number = sum(int(more[1]) if more else 1 for more in rows)  # a row `and N more findings` counts as N
         counts.append(counted(number, noun))
-    counted_change = f"{', '.join(counts)}; {change or 'the change is not known'}."
+    summary = f"{', '.join(counts)}; {change or 'the change is not known'}."
     if undone := [result.key for result in results if not result.is_done]:
         so_far = "" if any(findings.values()) else "so far "
         verdict = f"the review is incomplete; {so_far}{verdict}"
-        counted_change += f"\n\nNot done: {', '.join(undone)}."
+        summary += f"\n\nNot done: {', '.join(undone)}."
     return (
-        f"## Verdict: {verdict}\n\n{counted_change}\n\n"
+        f"## Verdict: {verdict}\n\n{summary}\n\n"
         "Parsers, linters and tests read this change; no model and no person did. "
         "They find mistakes of known kinds; they can't see whether the change does what it should."
     )

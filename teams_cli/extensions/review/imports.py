@@ -33,7 +33,7 @@ def parse(text: str) -> ast.Module | None:
 
 
 def import_names(path: str) -> set[str]:
-    """Return the names under which other modules may import the module at *path*. These are several if *path* has a
+    """Return the names under which other modules may import the module at *path*. There are several if *path* has a
     directory such as `src`, because imports may start there or at the top of the repository.
     """
     parts = path.rpartition(".")[0].removesuffix("/__init__").split("/")
@@ -46,9 +46,9 @@ def top_names(module: ast.Module) -> set[str] | None:
     `__getattr__`, `globals()` or `exec`.
     """
     defined: set[str] = set()
-    waiting: list[ast.AST] = list(module.body)
-    while waiting:
-        node = waiting.pop()
+    to_visit: list[ast.AST] = list(module.body)
+    while to_visit:
+        node = to_visit.pop()
         if isinstance(node, _DEFINITIONS):
             defined.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -58,7 +58,7 @@ def top_names(module: ast.Module) -> set[str] | None:
         elif isinstance(node, ast.Name) and node.id == "exec":
             return None
         else:
-            waiting += ast.iter_child_nodes(node)
+            to_visit += ast.iter_child_nodes(node)
     uses_globals = any(isinstance(node, ast.Name) and node.id == "globals" for node in ast.walk(module))
     return None if uses_globals or defined & {"*", "__getattr__"} else defined
 
@@ -72,7 +72,7 @@ def imported_modules(path: str, node: ast.ImportFrom) -> set[str]:
     modules = set()
     for importer in import_names(path):
         package = importer.split(".") if path.endswith("__init__.py") else importer.split(".")[:-1]
-        package = package[: len(package) - node.level + 1]
+        package = package[: len(package) - node.level + 1]  # each dot after the first goes up one package
         modules.add(".".join([*package, node.module] if node.module else package))
     return modules
 
@@ -85,13 +85,15 @@ class Modules:
     def __init__(self, change: Change, git: Git, paths: list[str]) -> None:
         self.repo = change.repo
         self.paths = {name: path for path in paths for name in import_names(path)}
-        self._names: dict[str, set[str] | None] = {}
+        """The path of each module, by its import names."""
+        self._top_names: dict[str, set[str] | None] = {}
+        """The result of `top_names` for each module that was needed, by its path; None if it can't be parsed."""
         self.removed: dict[str, str] = {}
         """For each module that the change removed or renamed, by its import name: the path that the module had."""
         self.old_names: dict[str, set[str]] = {}
         """For each changed module, by its import name: the names that the module defined before the change."""
         for file in change.files:
-            if kinds.is_python(file.old) and file.status in "MDR":
+            if kinds.is_python(file.old) and file.status in "MDR":  # modified, deleted or renamed
                 old_tree = parse(git.line("cat-file", "blob", f"{change.base}:{file.old}"))
                 for name in import_names(file.old):
                     if name not in self.paths:
@@ -104,7 +106,7 @@ class Modules:
         is not in the repository, because it may be installed.
         """
         parent, _, name = module.rpartition(".")
-        if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):
+        if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):  # a build may make `_name`, too
             return False
         package = self.paths.get(parent, "")
         if not package.endswith("__init__.py"):
@@ -117,13 +119,14 @@ class Modules:
         """Return whether *module* is in the repository, and does not define *name*. Return False if this can't be
         known.
         """
-        if module not in self.paths or f"{module}.{name}" in self.paths or name == "*" or name.startswith("__"):
+        is_submodule = f"{module}.{name}" in self.paths
+        if module not in self.paths or is_submodule or name == "*" or name.startswith("__"):
             return False
         path = self.paths[module]
-        if path not in self._names:
+        if path not in self._top_names:
             tree = parse(content(self.repo, path))
-            self._names[path] = top_names(tree) if tree else None
-        defined = self._names[path]
+            self._top_names[path] = top_names(tree) if tree else None
+        defined = self._top_names[path]
         return defined is not None and name not in defined and not self._has_file(path, name)
 
     def _has_file(self, path: str, name: str) -> bool:
@@ -138,10 +141,11 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
     """
     paths = [path for path in git.listed("*.py", "*.pyi") if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
-    changed_modules = {name.rpartition(".")[2] for name in (*modules.removed, *modules.old_names)}
+    last_parts = {name.rpartition(".")[2] for name in (*modules.removed, *modules.old_names)}
     for path in paths:
         file, text = change.file(path), content(change.repo, path)
-        if not file and not any(name in text for name in changed_modules):
+        names_changed_module = any(part in text for part in last_parts)  # quicker than to parse all files
+        if not file and not names_changed_module:
             continue
         if kinds.is_foreign(path, change.repo) or (tree := parse(text)) is None:
             continue
@@ -151,7 +155,9 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
-    """Yield a finding for each use of a missing name. Uses inside `try` may fail on purpose, so they are left out."""
+    """Yield a finding for each import of a missing module or name, and for each use of a name that the change removed
+    from a module. Code inside `try` may fail on purpose, so it is left out.
+    """
     in_try: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Try):
@@ -197,12 +203,12 @@ def _missing_in_import_from(
                 yield Finding(SERIOUS, path, node.lineno, message, "import")
 
 
-def _missing_module(path: str, line: int, possible: set[str], modules: Modules) -> Iterator[Finding]:
-    """Yield a finding if the module that *line* imports does not exist. It may have any of the *possible* names."""
-    if possible & modules.removed.keys():
-        yield _removed(path, line, f"the module {min(possible)}")
-    elif all(modules.lacks(name) for name in possible):
-        yield Finding(SERIOUS, path, line, f"there is no {min(possible)}: the import fails", "import")
+def _missing_module(path: str, line: int, names: set[str], modules: Modules) -> Iterator[Finding]:
+    """Yield a finding if the module that *line* imports does not exist under any of its possible *names*."""
+    if names & modules.removed.keys():
+        yield _removed(path, line, f"the module {min(names)}")
+    elif all(modules.lacks(name) for name in names):
+        yield Finding(SERIOUS, path, line, f"there is no {min(names)}: the import fails", "import")
 
 
 def _removed(path: str, line: int, subject: str) -> Finding:
@@ -262,12 +268,12 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
     """
     removed: dict[str, set[str]] = {}  # the removed names by the stem of their module
     for file in change.files:
-        if kinds.is_script(file.old) and file.status in "MDR":
+        if kinds.is_script(file.old) and file.status in "MDR":  # modified, deleted or renamed
             is_removed = file.status == "D" or _stem(file.old) != _stem(file.path)
-            after = "" if is_removed else content(change.head_tree, file.path)
-            if not _UNKNOWN_EXPORTS.search(after):
-                before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
-                removed[_stem(file.old)] = _exported_names(before) - _exported_names(after)
+            text_now = "" if is_removed else content(change.head_tree, file.path)
+            if not _UNKNOWN_EXPORTS.search(text_now):
+                text_before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
+                removed[_stem(file.old)] = _exported_names(text_before) - _exported_names(text_now)
     if not any(removed.values()):
         return
     for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)):
@@ -292,7 +298,7 @@ def _exported_names(text: str) -> set[str]:
 
 
 def _names_in_braces(text: str, is_export: bool) -> set[str]:
-    """Return the names in the braces, as other files know them. Of `a as b`, imports ask for `a`, exports offer `b`."""
+    """Return the exported names in the braces: of `a as b`, this is `a` in an import, and `b` in an export."""
     names = set()
     for part in text.split(","):
         inner, _, outer = part.strip().removeprefix("type ").partition(" as ")

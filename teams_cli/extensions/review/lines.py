@@ -66,12 +66,12 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
     """
     for path in paths:
         is_test = kinds.is_test(path)
-        is_prose = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
+        has_made_up_values = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
         for number, line in enumerate(content(tree, path).splitlines(), 1):
             if known := _known_secret(line):
                 weight = NOTE if is_test or kinds.is_test_data(path) else SERIOUS
                 yield Finding(weight, path, number, known, "secret")
-            elif not is_prose and (likely := _likely_secret(path, line[:_SEARCHED])):
+            elif not has_made_up_values and (likely := _likely_secret(path, line[:_SEARCHED])):
                 yield Finding(WARNING, path, number, likely, "secret")
 
 
@@ -121,8 +121,8 @@ TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
 
 
 def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each conflict that was not resolved. It has a mark at its beginning and one at its end. A
-    file that has only one of the two marks gets a warning. A line `=======` alone gets no finding.
+    """Yield a finding for each conflict that was not resolved, from its mark `<<<<<<<` to its mark `>>>>>>>`. A file
+    in which one of the two is missing gets a warning. A line `=======` alone gets no finding.
     """
     for path in paths:
         rows = enumerate(content(tree, path).splitlines(), 1)

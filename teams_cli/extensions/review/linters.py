@@ -40,8 +40,8 @@ def rules(*rows: tuple[str, str, str]) -> Rules:
 
 
 def program(name: str) -> str:
-    """Return the path of the program called *name*: beside this Python, or else on the PATH. Return "" if it is not
-    installed.
+    """Return the path of the program called *name*: the one beside this Python, or else the one on the PATH. Return ""
+    if there is neither.
     """
     installed = os.path.join(os.path.dirname(sys.executable), name)
     return installed if os.access(installed, os.X_OK) else which(name) or ""
@@ -319,7 +319,7 @@ def check_scripts(subject: str, tree: str, paths: list[str]) -> Iterator[Finding
 
 def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
     """Return the finding for a row of oxlint's output; None for a false alarm, or a rule not of *subject*."""
-    labels = row.get("labels") or [{}]
+    labels = row.get("labels") or [{}]  # without a label, the line is 0
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
     rule = row.get("code", "").partition("(")[2].rstrip(")")  # a code is written `plugin(rule)`
     if not rule:  # the file can't be parsed

@@ -38,7 +38,8 @@ def _text_rows(output: str) -> Rows:
     """Read rows that have the form `path:line: message` or `path(line,column): message`."""
     for row in output.splitlines():
         if match := _TEXT_ROW.match(row.strip()):
-            yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
+            message = re.sub(r"^\d+:\s*", "", match["what"])  # without the column
+            yield match["path"], int(match["line"]), message
 
 
 @dataclass
@@ -94,7 +95,9 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
     """
     for linter in _LINTERS:
         paths = [path for path in change.readable() if path.endswith(linter.endings)]
-        is_configured = paths and any(
+        if not paths:
+            continue
+        is_configured = any(
             os.path.exists(os.path.join(change.repo, name)) and section in content(change.repo, name)
             for name, section in linter.configured_by
         )
@@ -110,7 +113,7 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
         try:
             output = linters.output([program, *arguments, *files], change.repo, seconds)
             for path, line, message in linter.rows(output):
-                path = os.path.relpath(os.path.join(change.repo, path), change.repo)
+                path = os.path.relpath(os.path.join(change.repo, path), change.repo)  # some paths are absolute
                 file = change.file(path)
                 # Line 0 stands for the whole file. Notes of mypy only explain other findings.
                 if file and (line == 0 or line in file.lines) and not message.startswith("note:"):
@@ -250,13 +253,13 @@ def test_findings(
         report(f"{suite.name} ran {files}: {len(failures)} failed, {len(new)} of them since this change")
         for name, reason in new.items():
             path = name.partition("::")[0]  # pytest names a test `PATH::TEST`
-            if path not in suite.files:
+            if path not in suite.files:  # other programs do not say in which file the test is
                 path = suite.files[0]
             yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {reason}", "test")
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
-    """Copy the files as they are `now` or were `before` the change, so that tests leave no trace in the checkout."""
+    """Return a new copy of the repository, as it is `now` or was `before` the change. Tests may leave traces in it."""
     copy = os.path.join(change.work, f"trial-{when}")
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
@@ -296,7 +299,7 @@ def _link_packages(repo: str, copy: str) -> bool:
 
 
 def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: float) -> tuple[dict[str, str], str]:
-    """Return the failed tests, each with the reason, and why the suite could not run; "" if it ran."""
+    """Run the suite. Return its failed tests, each with the reason, and why the suite could not run; "" if it ran."""
     status, output = _run(suite.command, copy, environ, seconds)
     if status is None:
         return {}, f"it took longer than {seconds:.0f} s"
@@ -312,7 +315,7 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
             return {}, f"{name} is not installed"
     if status and not failures:
         lines = output.strip().splitlines()
-        return {}, lines[-1][:200] if lines else f"status {status}"
+        return {}, lines[-1][:200] if lines else f"status {status}"  # the last line usually says why
     return failures, ""
 
 
