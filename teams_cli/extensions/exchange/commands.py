@@ -58,8 +58,8 @@ def _import(
             raise errors.WrongUsage("--issue can't be combined with --label or --milestone", "Leave them out.")
         from teams_cli.extensions.exchange import trackers
 
-        earlier = importing.imported(call.store, call.team, source)
-        unfinished = [key for key, task in earlier.items() if task.status not in FINISHED]
+        tasks_by_key = importing.imported(call.store, call.team, source)
+        unfinished = [key for key, task in tasks_by_key.items() if task.status not in FINISHED]
         items = trackers.KINDS[source](call.directory, call.environ).issues(label, milestone, issue, unfinished)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
     call.try_to(call.set_next_step)  # the tasks are imported, even if the next step can't be found

@@ -61,6 +61,7 @@ class Team:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without secrets, its own and those of its `members`."""
     public = {key: value for key, value in shown(document).items() if key not in _LEFT_OUT}
     if isinstance(members := public.get("members"), list):
         public["members"] = [_public(dict(member)) for member in members]
@@ -145,6 +146,7 @@ def as_otlp(team: Team) -> Iterator[str]:
     has ended, and a span for the team, which contains all others.
     """
     (team_record,) = team.all_of(TEAM)
+    # A task that was cancelled before anybody claimed it has no beginning.
     tasks = {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
     spans = []
     for run in team.all_of(RUN):
@@ -153,7 +155,7 @@ def as_otlp(team: Team) -> Iterator[str]:
             began, ended = _nanoseconds(run["startedAt"]), _nanoseconds(run["endedAt"])
             name, has_failed = f"invoke_workflow {run['workflow']}", run["status"] == "failed"
             spans.append(_span(team, run["id"], name, began, ended, attributes, has_failed))
-    for task in tasks.values():  # from the last claim to the end
+    for task in tasks.values():  # each span lasts from the last claim to the end of the task
         attributes = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
         began, ended = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
         spans.append(_span(team, task["id"], task["id"], began, ended, attributes, task["status"] == "failed"))
@@ -162,7 +164,7 @@ def as_otlp(team: Team) -> Iterator[str]:
     ended = max([began, *(int(span["endTimeUnixNano"]) for span in spans)])
     root = _span(team, "team", f"team {team.name}", began, ended, {})
     trace = _digest(32, team.name, team_record["createdAt"])
-    for span in spans:
+    for span in spans:  # those without a task are children of the team's span
         span.setdefault("parentSpanId", root["spanId"])
     resource = {"service.name": "teams", "teams.team.name": team.name, "teams.gen_ai.conventions": CONVENTIONS}
     scope = {"scope": {"name": "teams"}, "spans": [{"traceId": trace, **span} for span in (root, *spans)]}
@@ -174,7 +176,7 @@ FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": 
 
 
 def _turns(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each turn of an agent. It is a child of the span of the turn's only task, if there is one."""
+    """Yield a span for each turn of an agent, as a child of a task's span if the turn was about only one task."""
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
         agent = usage["agent"]
@@ -232,7 +234,7 @@ def _span(
         "name": name,
         "kind": _INTERNAL,
         "startTimeUnixNano": str(began),
-        "endTimeUnixNano": str(max(began, ended)),
+        "endTimeUnixNano": str(max(began, ended)),  # the clock may have been set back
         "attributes": _attributes(attributes),
         "status": {"code": _ERROR if has_failed else _OK},
     }

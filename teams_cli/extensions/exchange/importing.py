@@ -56,9 +56,7 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, by the keys of their items. *tracker* is a tracker or another
-    tool.
-    """
+    """Return the tasks that were imported from *tracker*, a tracker or another tool, by the keys of their items."""
     return {
         task.source["id"]: task
         for task in tasks.all_of(store, team, [])
@@ -112,10 +110,11 @@ class _Import:
                 self.items[item.key] = item
 
     def carry_out(self) -> Outcome:
+        """Create the tasks of new items, update the tasks of the other items, and return the outcome."""
         blockers = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
-            # Tasks that are only planned name each other by a text that is not an id.
+            # A new task has no id yet, so the others refer to it by a text that is not an id.
             refs = {**{item.key: f"new {item.key}" for item in new}, **self.ids}
             planned = []
             for item in new:
@@ -131,6 +130,7 @@ class _Import:
         return self.outcome
 
     def _draft(self, item: Item, blockers: list[str]) -> Task:
+        """Return the new task of an item. *blockers* has the keys of the items that block it."""
         now = teams.now(self.store)
         fields = self._fields(item)
         draft = Task(
@@ -147,7 +147,7 @@ class _Import:
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
-        """Return the fields of the task that the item decides. A label becomes a required skill if it begins with
+        """Return the fields that the task gets from the item. A label becomes a required skill if it begins with
         `skill:`, or if a member has a skill of that name.
         """
         labels = [label for label in item.labels if label.startswith(_SKILL) or label in self.skills]
@@ -160,7 +160,7 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], blockers: list[str]) -> dict[str, Any]:
-        """Return the field `source` of the item's task. By its digests, a later import finds what changed where."""
+        """Return the field `source` of the item's task, with digests by which a later import finds what changed."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -173,6 +173,7 @@ class _Import:
         return {key: value for key, value in source.items() if value}
 
     def _with_remarks(self, task: Task, item: Item) -> Task:
+        """Return the task with a note for each remark of the item that it has no note for."""
         for remark in item.remarks:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
@@ -183,7 +184,7 @@ class _Import:
     def _update(self, task: Task, item: Item, blockers: list[str]) -> None:
         """Change those fields of the task that changed only in the source, and add the item's new remarks."""
         fields, team = self._fields(item), self.standing.team.name
-        if item.status in FINISHED:  # its blockers no longer matter
+        if item.status in FINISHED:  # its blockers no longer matter, so they count as unchanged
             blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
         source = self._source(item, fields, blockers)
 
@@ -201,11 +202,12 @@ class _Import:
                 changed = changed.having(source=source)
             return changed
 
-        ended = f"{item.status} in {self.tracker}"
+        status_in_source = f"{item.status} in {self.tracker}"
         try:
-            if merge_into(task).status_there:  # first, since a repeated import adds the same note only once
+            # The note comes first: if the import is killed and repeated, the note is added only once.
+            if merge_into(task).status_there:
                 uid = f"{self.tracker}-{item.key}-{item.status}"[:255]
-                editing.note(self.store, team, self.standing.caller, task.id, ended, uid)
+                editing.note(self.store, team, self.standing.caller, task.id, status_in_source, uid)
             before, after = update(self.store, team, TASK, task.id, change)
             merge = merge_into(before)  # the one that was stored: the task may have changed since it was read
             if merge.changed:
@@ -214,7 +216,7 @@ class _Import:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
         if merge.status_there:
-            self.outcome.leave(f"{ended}, but {task.id} is {before.status} here", item.key)
+            self.outcome.leave(f"{status_in_source}, but {task.id} is {before.status} here", item.key)
         changed_fields = merge.changed or (["notes"] if len(after.notes) > len(before.notes) else [])
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
@@ -250,7 +252,7 @@ class _Merge:
             self.changed.append(key)
             if key in EDITABLE:
                 edits[key] = value or ""
-        block, unblock = self._changed_blockers(task, seen_before.get("waits", ()), seen_now["waits"])
+        block, unblock = self._merge_blockers(task, seen_before.get("waits", ()), seen_now["waits"])
         self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {import_.tracker}", **edits)
         self.status = ""
         """The status that the task takes over from the source; "" if the task keeps its own."""
@@ -260,17 +262,18 @@ class _Merge:
         """
         self._merge_status(task, seen_before.get("status", "pending"))
 
-    def _changed_blockers(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the ids of the blockers to add to the task, and of those to remove. *before* has the keys of the
-        blockers in the source at the last import, *now* the present keys.
+    def _merge_blockers(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Decide whether the task takes over changes of the item's blockers. Return the ids of the blockers to add to
+        the task, and the ids of those to remove. *before* has the keys of the item's blockers at the last import, and
+        *now* the present keys.
         """
         ids = self._import.ids
         ids_before = {ids[key] for key in before if key in ids}
         ids_now = {ids[key] for key in now if key in ids}
         ids_here = set(task.blocked_by)
-        if set(before) == set(now) or ids_now == ids_here:
+        if set(before) == set(now) or ids_now == ids_here:  # nothing changed there, or the task has it already
             return [], []
-        if ids_before != ids_here:
+        if ids_before != ids_here:  # they were edited here, too
             self.kept.append("blockedBy")
             return [], []
         self.changed.append("blockedBy")
@@ -278,19 +281,19 @@ class _Merge:
 
     def _merge_status(self, task: Task, before: str) -> None:
         """Decide whether the task takes over the item's status. *before* is the item's status at the last import."""
-        wanted = self._item.status
-        if wanted in (before, task.status):
+        now = self._item.status
+        if now in (before, task.status):  # it did not change there, or is the same here
             return
         has_ended_here = task.status in FINISHED - {before}
-        if has_ended_here and wanted in FINISHED:  # it ended in both, perhaps in different ways
+        if has_ended_here and now in FINISHED:  # it ended in both, perhaps in different ways
             return
-        if task.status in ("pending", before):
-            self.status = wanted
+        if task.status in ("pending", before):  # it was not begun here, or not changed here
+            self.status = now
             self.changed.append("status")
         elif task.status in FINISHED:
             self.kept.append("status")
         else:
-            self.status_there = wanted
+            self.status_there = now
 
     def with_status(self, task: Task) -> Task:
         """Return the task with the status that it takes over from the source, or unchanged if it takes over none."""
@@ -315,8 +318,9 @@ def blockers_of(
 ) -> dict[str, list[str]]:
     """Return the keys of the blockers of each item. Blockers are among *items*, or among the keys *imported* before.
 
-    A parent is blocked by its children, and each child by the parent's blockers. A blocker that is missing, or with
-    which an item would wait for itself, is left out. Then *leave* is called with the reason and the keys of both items.
+    A parent is blocked by its children, and each child by the parent's blockers. A blocker is left out if it is
+    missing, or if an item would wait for itself because of it. Then *leave* is called with the reason and a text with
+    the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():  # first the blockers that the items name, since later ones may close a cycle
@@ -330,10 +334,10 @@ def blockers_of(
             leave("parent", f"{key} ({item.parent})")
     for key, item in items.items():
         # These blockers are not the item's own, so the ones that can't be added are left out silently.
-        passed = {key}  # each ancestor once, even if they form a cycle
-        while item.parent and item.parent in items and item.parent not in passed:
+        visited = {key}  # each ancestor once, even if they form a cycle
+        while item.parent and item.parent in items and item.parent not in visited:
             item = items[item.parent]
-            passed.add(item.key)
+            visited.add(item.key)
             for blocker in item.waits_for:
                 if blocker in items or blocker in imported:
                     _add_blocker(blockers, key, blocker)
@@ -341,7 +345,7 @@ def blockers_of(
 
 
 def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:
-    """Add the blocker to the item *key*, and return True, unless this item would then wait for itself."""
+    """Add the blocker to the item *key*. If the item would then wait for itself, add nothing, and return False."""
     to_visit, visited = [blocker], {blocker}
     while to_visit:
         visiting = to_visit.pop()

@@ -34,9 +34,10 @@ class Remark:
 class Item:
     """An issue of a tracker or a task of another tool, with the title and the description that our task gets.
 
-    If *status* is "", the item makes no task. *waits_for* and *parent* are keys of other items, which may be missing.
-    *why* is the reason why the item was closed. *foreign* is a text if anybody may have written the item, and otherwise
-    "". This text is in a mark in the task's title. *left_out* names parts of the item that a task has no place for.
+    If *status* is "", no task is made of the item. *waits_for* and *parent* are keys of other items, which may be
+    missing. *why* is the reason why the item was closed. If anybody may have written the item, *foreign* is a text for
+    the mark in the task's title, such as the issue's number; otherwise it is "". *left_out* names parts of the item
+    that a task has no place for.
     """
 
     key: str
@@ -61,6 +62,7 @@ class Item:
         self.task_description = self._described(self.description) or None
 
     def _described(self, description: str) -> str:
+        """Return the task's description, with the labels. If the item is foreign, all is quoted below a warning."""
         described = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
             described = f"{described}\n\nLabels: {', '.join(self.labels)}".strip("\n")
@@ -75,7 +77,7 @@ class Item:
 
 
 def sections(**parts: str | None) -> str:
-    """Join texts into one, without the blank texts. Each text gets its name as a heading, except `description`."""
+    """Join texts into one, without the blank ones. Each text except `description` gets its name as a heading."""
     with_headings = []
     for name, part in parts.items():
         if part and part.strip():
@@ -85,10 +87,10 @@ def sections(**parts: str | None) -> str:
 
 
 def file_in(path: str, *places: str) -> str:
-    """Return *path* if it is a file. If it is a directory, return the path of the first of *places* that exists there.
+    """Return *path* if it is no directory. Otherwise return the path of the first of the files *places* in it.
 
     Raises:
-        InvalidValue: The directory has none of them.
+        InvalidValue: The directory has none of these files.
     """
     if not os.path.isdir(path):
         return path

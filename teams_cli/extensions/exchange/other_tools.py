@@ -31,7 +31,7 @@ _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
 """Types of issues that beads keeps for its own purposes; no tasks are made of them."""
 _NO_TASK = "no task: "
-"""The beginning of the part that is left out if no task is made of an item."""
+"""The beginning of the only entry in `left_out` of an item of which no task is made."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_LEFT_OUT = {
     "assignee": "assignee",
@@ -66,7 +66,7 @@ def read_beads(path: str) -> list[Item]:
 
 
 def _beads_item(row: dict[str, Any]) -> Item:
-    """Return the item of an issue. If the issue is to become no task, the item has no status, and says why."""
+    """Return the item for an issue. An item of which no task is made has no status, and its `left_out` says why."""
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
     relations = []
     for dependency in objects(row.get("dependencies")):
@@ -150,6 +150,7 @@ def read_task_master(path: str) -> list[Item]:
 
 
 def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
+    """Return the item for the task *row* or, if *parent* is given, for a subtask of this task."""
     status = text_of(row.get("status")) or "pending"
     priority = _TASK_MASTER_PRIORITIES.get(text_of(row.get("priority")), "normal")
     blockers = []
@@ -192,7 +193,7 @@ def read_backlog(path: str) -> list[Item]:
     Raises:
         InvalidValue: A file can't be read, or is not a task.
     """
-    if not os.path.isdir(path):
+    if not os.path.isdir(path):  # the statuses and milestones of its project are not looked up
         return [_backlog_item(path, "", _DONE, {})]
     directories = [os.path.join(path, name) for name in _DIRECTORIES]
     directory = next((each for each in directories if os.path.isdir(os.path.join(each, "tasks"))), None)
@@ -227,7 +228,7 @@ def _last_status(directory: str) -> str:
 
 
 def _front_matter(file: str, content: str) -> dict[str, Any]:
-    """Return the values in the front matter of a file, which must have an id."""
+    """Return the values in the front matter of a file. The front matter must have an id."""
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
     text = files.front_matter(content)
     front = files.parsed(text, file, hint) if text else None
@@ -237,8 +238,8 @@ def _front_matter(file: str, content: str) -> dict[str, Any]:
 
 
 def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
-    """Return the item for the file of a task. *state* is what the file's folder says of the task, such as `completed`.
-    *done* is the project's word for the status of done tasks, and *milestones* has the names of milestones by id.
+    """Return the item for the file of a task. *state* is the state that `_FOLDERS` has for the file's folder. *done* is
+    the project's word for the status of done tasks, and *milestones* has the names of milestones by id.
     """
     content = content_of(file)
     front = _front_matter(file, content)
@@ -280,7 +281,7 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 
 def _sections(content: str) -> dict[str, str]:
-    """Return the texts below the second-order headings. The text before the first one is called `Description`."""
+    """Return the texts below the headings `## NAME`. The text before the first heading is called `Description`."""
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
     sections: dict[str, list[str]] = {}
     heading = "Description"

@@ -46,12 +46,11 @@ class Tracker:
     def issues(
         self, labels: list[str], milestone: str | None, numbers: list[int], imported: Collection[str]
     ) -> list[Item]:
-        """Return the issues with these *numbers* or, if none is given, the open issues that have all *labels* and, if
-        given, the *milestone*.
+        """Return the issues with these *numbers*. If no numbers are given, return the open issues that have all
+        *labels* and, if it is given, the *milestone*.
 
-        *imported* has the keys of issues that were imported before. These issues are added even if they are closed now
-        or no longer wanted, so that their tasks can be updated. They are not added if issues are wanted by their
-        numbers.
+        In the second case, also return the issues that were imported before and whose keys are in *imported*, even if
+        they are closed now or have other labels, so that their tasks can be updated.
 
         Raises:
             TrackerFailed: The tracker could not be read.
@@ -118,8 +117,8 @@ class Tracker:
         return wanted is None or wanted in names
 
     def _item(self, row: dict[str, Any], name: str, former_name: str) -> Item:
-        """Return the issue as an item. If the repository *name* was renamed, its *former_name* stands in the key of the
-        item, as in the keys of the tasks that were imported before.
+        """Return the issue *row* as an item. *name* is the name of the repository. If the repository was renamed, its
+        *former_name* stands in the key of the item, as in the keys of the tasks that were imported before.
         """
 
         def key_of(address: str) -> str:
@@ -159,8 +158,10 @@ class Tracker:
         )
 
     def _read(self, path: str, may_be_missing: bool = False) -> list[dict[str, Any]]:
-        """Return the objects at *path* in the tracker's API; none if nothing is there, and *may_be_missing* is True."""
-        is_list = "?" in path
+        """Return the objects at *path* in the tracker's API: all objects of a list, or a single one. If nothing is
+        there, this is an error, unless *may_be_missing* is True. Then return an empty list.
+        """
+        is_list = "?" in path  # we give a query only for lists
         options = ["--paginate"] if is_list and self.paginates else []
         command = [self.program, "api", *options, path]
         done = processes.outcome_of(command, self._directory, self._environ)
@@ -179,7 +180,7 @@ class GitHub(Tracker):
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         summary = row.get("issue_dependencies_summary")
         if isinstance(summary, dict) and not summary.get("blocked_by"):
-            return []
+            return []  # this saves a request for most issues
         path = f"{self.repository}/issues/{row['number']}/dependencies/blocked_by?per_page=100"
         return self._read(path, may_be_missing=True)  # older servers do not have it
 
@@ -206,7 +207,7 @@ class Gitea(Tracker):
 
     def _open_issues(self, labels: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        for page in range(1, 10_000):
+        for page in range(1, 10_000):  # bounded, in case a server sends full pages for ever
             query = _query(labels, state="open", type="issues", limit=str(_PAGE), page=str(page))
             rows_of_page = self._read(f"{self.repository}/issues?{query}")
             rows += rows_of_page

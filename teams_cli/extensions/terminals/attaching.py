@@ -34,8 +34,8 @@ _CLEAR = b"\x1b[2J\x1b[H"
 
 
 def main() -> None:
-    """Show the terminal that the first argument describes as JSON. If the client ends meanwhile, exit with the client's
-    status, and otherwise with 0.
+    """Show the detached terminal that the first argument describes as JSON, once it is open. If the client ends
+    meanwhile, exit with the client's status, and otherwise with 0.
     """
     order = json.loads(sys.argv[1])
     give_up = time.monotonic() + _OPEN_SECONDS
@@ -66,7 +66,7 @@ class Attached:
             signal.signal(number, leave)
         print(f"[teams] {self.agent}: {KEY} detaches, and leaves it running.", flush=True)
         time.sleep(_HINT_SECONDS)
-        signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # by this, a signal ends the wait for input
+        signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # a signal writes here, which ends the wait for input
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.send_size())
         modes_before = termios.tcgetattr(0)

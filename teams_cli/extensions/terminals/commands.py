@@ -73,9 +73,12 @@ def _open(
 
 
 def _agent(call: Call, agent_id: str | None) -> str | None:
-    """Return the name of the member that the client becomes: the value of `--agent-id` or `--as`, or None."""
+    """Return the name of the member that the client becomes: the value of `--agent-id` or `--as`. Return None if
+    neither names a member; then the client gets a new name.
+    """
     _, source = call.sources["agent"]
-    if call.caller is None or call.caller.is_human or source != "flag":  # only `--as` counts, not the environment
+    has_as_option = source == "flag"  # a name from the environment is that of the member who opens the client
+    if call.caller is None or call.caller.is_human or not has_as_option:
         return agent_id
     if agent_id not in (None, call.caller.name):
         raise errors.WrongUsage(
@@ -86,8 +89,8 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
 
 def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
     """Return the program that continues the agent's session in this terminal. If `teams` did not start the agent, this
-    is the session of its last terminal. Otherwise the session is taken over from the keeper, for as long as the client
-    runs.
+    is the session of the agent's last terminal. Otherwise it is the session that the keeper runs: it is taken over, and
+    given back when the client ends.
     """
     runs_detached = bool(_attach_words(call, agent))
     if runs_detached:
@@ -126,9 +129,9 @@ def _attach(call: Call, of: str) -> Any:
 
 @contextmanager
 def _taken_over(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Iterator[Opened]:
-    """Let a person take the place of an agent that `teams` runs. Wait until its turn ends, and take its session.
-    Return a client that is ready to start, and in which the person continues the session. At the end, give the agent
-    back; it then continues by itself.
+    """For a `with` block, let a person take the place of an agent that `teams` runs. Wait until the agent's turn ends,
+    and yield a client in which the person continues the agent's session. The client is ready to start. After the block,
+    the agent continues by itself.
 
     Raises:
         AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.
@@ -186,7 +189,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
-    """End the client of an agent, and record that it is gone. Return whether it ended."""
+    """End the agent's client, and record that it no longer has a terminal. Return whether it ended."""
     if detached.is_there(store, team, agent):
         has_ended = detached.end_client(store, team, agent, even_if_watched)
     else:

@@ -94,7 +94,7 @@ def end_client(store: Store, team: str, agent: str, even_if_watched: bool) -> bo
     if *even_if_watched* is True.
     """
     line = lines.open_line(_socket_path(store, team, agent))
-    if line is None:
+    if line is None:  # the terminal has closed, or accepts no connection
         return not is_there(store, team, agent)
     line.send(CLOSE, b"watched" if even_if_watched else b"")  # any data means: even if it is watched
     give_up = time.monotonic() + _END_SECONDS
@@ -105,7 +105,7 @@ def end_client(store: Store, team: str, agent: str, even_if_watched: bool) -> bo
         for kind, _ in line.receive():
             if kind in (END, LOOKED_AT):
                 reply = kind
-    is_cut = not reply and not line.is_open
+    is_cut = not reply and not line.is_open  # the terminal closed before it sent a reply
     has_ended = reply == END or is_cut
     line.close()
     while has_ended and is_there(store, team, agent) and time.monotonic() < give_up:  # its process ends a little later
@@ -167,7 +167,7 @@ class Detached(Wrapper):
         row back; 0 if it has all rows.
         """
         self.next_signals: list[tuple[int, float]] = []
-        """The signals that are still to be sent to the client, if it is to end; otherwise empty."""
+        """The signals still to be sent to a client that is to end, each with the seconds until the next one."""
         self.signal_at = 0.0
         """The time at which the next of these signals is sent."""
 
@@ -205,8 +205,9 @@ class Detached(Wrapper):
         return ready
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
-        """Handle the messages of viewers, accept new viewers, and do what is due. Always return True, because the
-        client runs on without viewers.
+        """Handle the messages of viewers, and accept new viewers. When it is time, give the client's terminal its last
+        row back, and send the next signal that ends the client. Always return True, because the client runs on without
+        viewers.
         """
         viewers_with_messages = [viewer for viewer in self.viewers if viewer in ready]
         for viewer in viewers_with_messages:
@@ -227,9 +228,9 @@ class Detached(Wrapper):
         return True
 
     def handle(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
-        """Handle a viewer's message: a new size of its terminal, typed keys, or a request to end the client. *kind*
-        says which of these *data* is. Terminals also send replies by themselves, so the data of keys is passed on only
-        from the viewer who typed last.
+        """Handle a message of the *kind* SIZE, KEYS or CLOSE: the new size of the viewer's terminal, typed keys, or a
+        request to end the client. As KEYS, terminals also send replies by themselves. So that the client gets each
+        reply once, KEYS are passed on only from the viewer who attached or typed last.
         """
         if kind == SIZE and (size := lines.unpack_size(data)):
             if not viewer.is_watching:  # it is new
@@ -259,8 +260,8 @@ class Detached(Wrapper):
         self.resize()
 
     def send_signal(self) -> None:
-        """Send a signal that ends a client to the processes in the foreground of the terminal. Each call sends the next
-        of the signals for this, which begin with SIGHUP and end with SIGKILL. Further calls repeat SIGKILL.
+        """Send the next of the signals that end a client to the processes in the foreground of its terminal. The
+        signals begin with SIGHUP and end with SIGKILL, which further calls repeat.
         """
         number, seconds = self.next_signals[0]
         if len(self.next_signals) > 1:
@@ -272,8 +273,8 @@ class Detached(Wrapper):
                 os.killpg(group, number)
 
     def display(self, data: bytes) -> None:
-        """Show output of the client to the viewers. A client also asks its terminal questions, such as where the cursor
-        is. The viewers' terminals answer them. If nobody watches, the usual questions are answered here.
+        """Show output of the client to the viewers. In its output, a client also asks its terminal questions, such as
+        where the cursor is. The viewers' terminals answer these questions. If nobody watches, answer the usual ones.
         """
         self.screen.feed(data)
         watching = [viewer for viewer in self.viewers if viewer.is_watching]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 
 class OpenRequest(NamedTuple):
-    """A request to open a client: the client's *options*, the directory, the name of the member (*agent*), and whether
-    to *wrap* the client in our wrapper. If *session* is given, the client continues that session.
+    """A request to open a client: the client's *options*, the directory, and the name of the member (*agent*); None for
+    a new name. If *wrap* is True, the client runs in our wrapper in any case. If *session* is given, the client
+    continues that session.
     """
 
     client: str
@@ -114,11 +115,11 @@ def prepare(store: Store, team: str, request: OpenRequest, config: Config | None
 
 
 def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str, str]]:
-    """Make the client a member of the team. Return the member's name, and variables with its name and its token."""
+    """Make the client a member of the team. Return the member's name, and variables with its name, role and token."""
     caller = Caller(request.agent) if request.agent else None
-    if caller and request.session and request.is_managed:
+    if caller and request.session and request.is_managed:  # only the keeper knows the present token
         caller.token = joining.renew_token(store, team, caller.name)
-    elif caller:
+    elif caller:  # the agent's earlier terminal on this machine may have left its token
         caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")
     member, new_token = joining.join(store, team, caller)
     variables = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
@@ -135,7 +136,7 @@ def _hooks(
     if the client has our hooks already, by its settings or by a plugin.
     """
     files = []
-    if client.home:
+    if client.home:  # of each place, the first file has the hooks
         files = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
         files += settings_files.of_project(client.name, directory)[:1]
     if plugins.is_installed(store.root, client.name) or any(file.hook_commands() for file in files):
@@ -159,8 +160,9 @@ def main() -> None:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Start the client in this terminal. Usually the client replaces this process. If it does not, return the exit
-    status of the client.
+    """Start a client in this terminal. *settings* has the client under `opened`; or a `with` block that yields a client
+    under `taking`; or, under `attach`, the command that shows a client. Return the exit status of the client from the
+    `with` block. The others replace this process.
 
     Raises:
         WrongUsage: Standard input or output is not a terminal.
@@ -209,8 +211,8 @@ def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]
     """
     program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
-    place = bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open")
-    order_file = write_once(place, json.dumps(order).encode())
+    path = bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open")
+    order_file = write_once(path, json.dumps(order).encode())
     session = _session(team)
     if _tmux(program, "has-session", "-t", f"={session}").returncode == 0:
         words = ["new-window", "-t", f"={session}:"]
@@ -250,8 +252,8 @@ def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watc
 
 
 def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the windows of the team's session of tmux: for each name, the window's id and the number of its viewers,
-    as texts. A window that `teams` opened has the name of its agent.
+    """Return the windows of the team's session of tmux: for each name of a window, its id and the number of its
+    viewers, both as texts. A window that `teams` opened has the name of its agent.
     """
     program = tmux_path(environ)
     if program is None:

@@ -45,8 +45,8 @@ _CHUNK = 1 << 16
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, give it a prompt, and send it a message once it is idle. Return a finding
-    that says whether the client read the message.
+    """Open the client as `teams open` does, in a team made for this, and give it a prompt. Once it is idle, send it a
+    message. Return a finding that says whether the client read the message.
     """
     seat = known.get(client).seat
     if seat is None:
@@ -70,7 +70,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
 
 
 def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[str, str]) -> Finding:
-    """Wait until the client's first turn has ended, send it a message, and find whether it reads the message."""
+    """Send the client a message after its first turn. Return a finding that says whether the client read it."""
 
     def is_idle() -> bool:
         terminal = terminals.find(store, _TEAM, _AGENT)
@@ -115,8 +115,8 @@ class HiddenTerminal:
             termios.tcsetwinsize(self._master, (_ROWS, _COLUMNS))
 
     def run_until(self, is_reached: Callable[[], bool], patience: float) -> bool:
-        """Let the client run until *is_reached* returns True. Return False if this has not happened when the client
-        ends or *patience* seconds have passed.
+        """Let the client run until *is_reached* returns True, and return True. Return False if the client ends before,
+        or if *patience* seconds have passed.
         """
         give_up = time.monotonic() + patience
         while not is_reached():
@@ -137,7 +137,7 @@ class HiddenTerminal:
 
     def end(self) -> None:
         """End all processes in the terminal."""
-        with suppress(OSError):  # all have ended
+        with suppress(OSError):  # all have ended already
             os.killpg(self.pid, signal.SIGHUP)
         with suppress(OSError):  # it is closed already
             os.close(self._master)

@@ -75,6 +75,7 @@ class Wrapper:
         self.has_mail = False
         """Whether the bell rang because of mail, and the client was not woken since."""
         self.reported_state: str | None = None
+        """The state that the client last reported in its output; None if it has reported none."""
         self.changed_at = self.drew_at = time.monotonic()
         self.held_keys: bytearray | None = None
         """The keys that the person has typed since the wrapper typed its line. None if no line of the wrapper waits for
@@ -187,7 +188,7 @@ class Wrapper:
 
     def state(self) -> str:
         """Return the state that the client itself last reported in its output. If it has reported none, return the
-        state that its hooks noted, or "" if there is none.
+        state that its hooks noted in a file, or "" if there is no such file.
         """
         if self.reported_state:
             return self.reported_state
@@ -199,9 +200,9 @@ class Wrapper:
             return ""
 
     def wake_if_idle(self) -> None:
-        """If there is mail and the client is idle, type the line that wakes the client. A later call presses Enter
-        once, if the client is still idle: a moment after it showed the line, or after `_UNSHOWN` seconds. Then the held
-        keys are passed on.
+        """If there is mail and the client is idle, type the line that wakes the client. A later call finishes this: a
+        moment after the client showed the line, or after `_UNSHOWN` seconds, it presses Enter if the client is still
+        idle, and passes on the held keys.
         """
         now = time.monotonic()
         if self.held_keys is not None:
