@@ -217,7 +217,9 @@ class _Import:
             return
         if merge.status_there:
             self.outcome.leave(f"{status_in_source}, but {task.id} is {before.status} here", item.key)
-        changed_fields = merge.changed or (["notes"] if len(after.notes) > len(before.notes) else [])
+        changed_fields = merge.changed
+        if not changed_fields and len(after.notes) > len(before.notes):
+            changed_fields = ["notes"]
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
         if changed_fields:

@@ -70,7 +70,7 @@ class Tracker:
             return list(items.values())
         for key in imported:
             repository, _, number = key.rpartition("#")
-            if repository != (former_name or name) or key in items:
+            if repository != (former_name or name) or key in items:  # it is of another repository, or read already
                 continue
             row = self._issue(int(number), may_be_missing=True)
             if not row:

@@ -64,8 +64,8 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
         call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
         return dict(result["landing"])
     except errors.TeamsError:  # the wait ran out or failed, but the landing is queued
-        queue = [queued.id for queued in landings.open_ones(call.store, call.team)]
-        ahead = queue.index(landing.id) if landing.id in queue else 0
+        queued_ids = [queued.id for queued in landings.open_ones(call.store, call.team)]
+        ahead = queued_ids.index(landing.id) if landing.id in queued_ids else 0  # not in the queue: it has just ended
         return {**landings.to_document(landing), "ahead": ahead}
 
 

@@ -113,7 +113,8 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     trials.remove_leftovers(store, team_name)
     while queue := _queued(store, team_name):
         team = teams.get(store, team_name)
-        if team.state == "closed" and not (queue[0].over or queue[0].merge):
+        was_begun = queue[0].over or queue[0].merge  # such landings are at the head of the queue
+        if team.state == "closed" and not was_begun:
             return False
         try:  # if a step fails, the present `landing` is given up
             for landing in reversed(queue):  # afterwards `landing` is the first of the queue

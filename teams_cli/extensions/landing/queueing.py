@@ -172,7 +172,7 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
     )
     if via != MERGE:
         draft = draft.having(via=via)
-    trust.trust(store, team, source.main)
+    trust.trust(store, team, source.main)  # before a lander can see the landing
     landing, _ = store.create(team, LANDING, None, draft)
     history.note(store, team, standing.name, "landing asked for", landing=landing.id, task=task.id, head=head)
     return landing
@@ -188,9 +188,12 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
 
 
 def _head(source: Checkout, task: Task) -> str:
-    """Return the commit to land: the reviewed one or, without a review, the one that passed the check. If the branch
-    does not contain it, return the checkout's present commit. This may differ from the reviewed one in its history, but
-    not in its files.
+    """Return the commit to land. After a review, this is the reviewed commit or, if the branch was rewritten since, the
+    checkout's present commit with the same files. Without a review, it is the commit that passed the check, if the
+    branch contains it, and otherwise the checkout's present commit.
+
+    Raises:
+        Conflict: The checkout has neither the reviewed commit nor its files.
     """
     if task.status != "completed":  # the work goes on after the check
         return source.head

@@ -82,7 +82,8 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
     entries = []
     for path, stages in conflicts.items():
         is_deleted_or_renamed = set(stages) not in _STAGES
-        if is_deleted_or_renamed or len({mode for mode, _ in stages.values()}) > 1:
+        modes = {mode for mode, _ in stages.values()}
+        if is_deleted_or_renamed or len(modes) > 1:
             return ""
         text = _text(repository, tree, path, base, head)
         for (commit, mine, theirs), old_tree in zip(earlier, old_trees, strict=True):
@@ -95,7 +96,7 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
         blob = git.must(repository, "hash-object", "-w", "--stdin", stdin=text).strip()
         mode, _ = stages["2"]  # which is the same in all stages
         entries.append(f"{mode} {blob}\t{path}\0")
-    with TemporaryDirectory(prefix="teams-") as directory:
+    with TemporaryDirectory(prefix="teams-") as directory:  # the resolved files replace those with markers
         index = {"GIT_INDEX_FILE": os.path.join(directory, "index")}
         git.must(repository, "read-tree", tree, variables=index)
         git.must(repository, "update-index", "-z", "--index-info", variables=index, stdin="".join(entries))
@@ -130,5 +131,5 @@ def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
         for path, content in zip(paths, (text, conflict, resolved), strict=True):
             with open(path, "wb") as file:
                 file.write(os.fsencode(content))
-        done = git.run(repository, "merge-file", "-p", *paths)  # makes the same change in the first file
+        done = git.run(repository, "merge-file", "-p", *paths)  # prints the first text with this change
     return done.stdout if done.returncode == 0 else ""

@@ -177,7 +177,9 @@ def secrets(review: Review) -> str:
 
 
 def leftovers(review: Review) -> str:
-    """Find conflict marks, debugging code and forgotten files. Return in words what was searched for."""
+    """Find conflict marks, debugging code and forgotten files, and add new marks such as TODO to the facts. Return in
+    words what was searched for, with the number of these marks.
+    """
     change = review.change
     review.compare(changed_lines.conflict_marks, lambda _: True)
     review.lint("leftovers")

@@ -88,8 +88,8 @@ class Modules:
         """The path of each module, by its import names."""
         self._top_names: dict[str, set[str] | None] = {}
         """The result of `top_names` for each module that was needed, by its path; None if it can't be parsed."""
-        self.removed: dict[str, str] = {}
-        """For each module that the change removed or renamed, by its import name: the path that the module had."""
+        self.removed = set[str]()
+        """The import names of the modules that the change removed or renamed."""
         self.old_names: dict[str, set[str]] = {}
         """For each changed module, by its import name: the names that the module defined before the change."""
         for file in change.files:
@@ -97,7 +97,7 @@ class Modules:
                 old_tree = parse(git.line("cat-file", "blob", f"{change.base}:{file.old}"))
                 for name in import_names(file.old):
                     if name not in self.paths:
-                        self.removed[name] = file.old
+                        self.removed.add(name)
                     elif old_tree:
                         self.old_names[name] = top_names(old_tree) or set()
 
@@ -109,7 +109,7 @@ class Modules:
         if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):  # a build may make `_name`, too
             return False
         package = self.paths.get(parent, "")
-        if not package.endswith("__init__.py"):
+        if not package.endswith("__init__.py"):  # the repository has no such package
             return False
         text = content(self.repo, package)
         makes_modules = "__path__" in text or "sys.modules" in text
@@ -164,7 +164,7 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
             for statement in node.body:
                 in_try.update(ast.walk(statement))
     nodes = [node for node in ast.walk(tree) if node not in in_try]
-    aliases: dict[str, str] = {}  # the module for each name under which the file knows one
+    aliases: dict[str, str] = {}  # the imported module for each name that stands for one in this file
     for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
@@ -190,7 +190,7 @@ def _missing_in_import_from(
         submodules = {f"{origin}.{name.name}".lstrip(".") for origin in origins}
         for module in submodules & modules.paths.keys():
             aliases[name.asname or name.name] = module
-        if submodules & modules.removed.keys():
+        if submodules & modules.removed:
             yield _removed(path, node.lineno, f"the module {min(submodules)}")
             continue
         known_origins = origins & modules.paths.keys()  # a finding only if none of them defines the name
@@ -205,7 +205,7 @@ def _missing_in_import_from(
 
 def _missing_module(path: str, line: int, names: set[str], modules: Modules) -> Iterator[Finding]:
     """Yield a finding if the module that *line* imports does not exist under any of its possible *names*."""
-    if names & modules.removed.keys():
+    if names & modules.removed:
         yield _removed(path, line, f"the module {min(names)}")
     elif all(modules.lacks(name) for name in names):
         yield Finding(SERIOUS, path, line, f"there is no {min(names)}: the import fails", "import")

@@ -157,8 +157,8 @@ def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Su
     if tests := _tests_to_run(change, files, script_tests, kinds.SCRIPT, _imports_script):
         yield from _script_suite(change, tests)
     go_sources = [file.path for file in change.files if file.path.endswith(".go") and file.status != "D"]
-    tested = {os.path.dirname(path) for path in files if path.endswith("_test.go")}
-    packages = sorted(tested.intersection(map(os.path.dirname, go_sources)))
+    with_tests = {os.path.dirname(path) for path in files if path.endswith("_test.go")}
+    packages = sorted(with_tests.intersection(map(os.path.dirname, go_sources)))  # in Go, a directory is a package
     if packages and (go := shutil.which("go")):
         command = [go, "test", *(f"./{package}" for package in packages)]
         yield Suite("go test", command, packages, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
@@ -180,10 +180,10 @@ def _tests_to_run(
     tests = [path for path in files if re.search(test_pattern, path)]
     chosen = [test for test in tests if test in changed]
     for test in tests:
-        stem = os.path.splitext(os.path.basename(test))[0]
-        tested_name = re.sub(r"^test_|_test$|[._-](test|spec)$", "", stem)
         if test in chosen:
             continue
+        stem = os.path.splitext(os.path.basename(test))[0]
+        tested_name = re.sub(r"^test_|_test$|[._-](test|spec)$", "", stem)
         text = content(change.repo, test)
         if tested_name in source_names or any(imports(text, source) for source in sources):
             chosen.append(test)

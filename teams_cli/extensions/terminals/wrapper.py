@@ -164,8 +164,8 @@ class Wrapper:
         write_all(1, data)
 
     def show_output(self) -> bool:
-        """Pass on the client's output, and note the states that the output reports. Return False if the client has
-        ended.
+        """Pass on the client's output. Note each state of the client that the output reports, and run our hook for it.
+        Return False if the client has ended.
         """
         try:
             data = os.read(self.master, _CHUNK)
@@ -402,7 +402,7 @@ class Modes:
 
     def resetting(self) -> bytes:
         """Return the bytes that give a terminal with these modes the modes of a fresh terminal."""
-        codes = [b"\x1b[0m"]
+        codes = [b"\x1b[0m"]  # this resets colours and the like
         if self._keyboard_flags:
             codes.append(b"\x1b[<%du" % len(self._keyboard_flags))
         codes += [(b"\x1b[?%sl" if is_on else b"\x1b[?%sh") % mode for mode, is_on in self._changed()]
