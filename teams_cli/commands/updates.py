@@ -141,7 +141,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     from teams_cli.views import conditions
 
     completable = conditions.completable(call.store, call.team, task.id)
-    if completable.look(call.store, call.team, Alarm()) or dependencies.own_open(call.store, call.team, task):
+    if completable.look(call.store, call.team, Alarm()) or dependencies.pending_for_owner(call.store, call.team, task):
         return
     if edit.result is not None and edit.append is None:
         only_result = changes.Edit(result=edit.result, claim=edit.claim)

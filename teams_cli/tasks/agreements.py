@@ -25,7 +25,7 @@ PREFIX = "agree-"
 def key_of(ids: Sequence[str]) -> str:
     """Return the key of the page for an agreement between the tasks with these *ids*, such as `agree-1-2`."""
     numbers = {task_id.removeprefix("task-") for task_id in ids}
-    in_order = sorted(numbers, key=lambda number: (len(number), number))  # as numbers, not as texts
+    in_order = sorted(numbers, key=lambda number: (len(number), number))  # 9 comes before 10
     return PREFIX + "-".join(in_order)
 
 
@@ -71,14 +71,14 @@ def agree(
 
 
 def owners(owned_tasks: Sequence[Task]) -> list[str]:
-    """Return the owners of the tasks, each once. If a task has no owner, the member to whom it is assigned counts."""
+    """Return the owners of the tasks, each once. For a task without an owner, its assignee counts, if it has one."""
     names = (task.owner or task.assignee for task in owned_tasks)
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
-    """Record that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the one
-    that the member has read, if the command named it.
+    """Record that the member *name* agrees to the page under *key*, notify the page's author, and return the page.
+    Refuse if the page now has another version than *version*, which the member has read. None accepts any version.
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
@@ -90,7 +90,9 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
             raise pages.StaleVersion(
                 f"{page.author} changed {key} to version {page.version}", f"Read it: teams shared {key}"
             )
-        return page if name in page.agreed_by else page.having(agreed=[*(page.agreed or []), name])
+        if name in page.agreed_by:
+            return page
+        return page.having(agreed=[*(page.agreed or []), name])
 
     before, page = update(store, team, PAGE, key, change)
     if before is not page:
@@ -101,7 +103,7 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Return which agreement, or confirmation of one, the task needs before it is completed; "" if none."""
+    """Return which agreement, or whose confirmation, the task needs first to be completed; "" if nothing is lacking."""
     for other_id in task.agree_with or ():
         other = tasks.get(store, team, other_id)
         page = pages.find(store, team, key_of([task.id, other.id]))

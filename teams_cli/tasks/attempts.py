@@ -9,13 +9,13 @@ from teams_cli.teams import history, teams
 
 
 def used_up(task: Task, most: int | None) -> str:
-    """Return why the task may not be claimed again: it was claimed and given back *most* times since it was last
-    reopened. Return "" if it may be claimed. If *most* is None, there is no limit.
+    """Return why the task may not be claimed again: at least *most* of its claims have ended without a result since the
+    task was last reopened. Return "" if it may be claimed. If *most* is None, there is no limit.
     """
     if most is None:
         return ""
     claims = sum(note.what == "claimed" for note in task.since_reopened)
-    if task.status == "in_progress":  # this claim was not given back yet
+    if task.status == "in_progress":  # the present claim has not ended
         claims -= 1
     if claims < most:
         return ""
@@ -25,7 +25,7 @@ def used_up(task: Task, most: int | None) -> str:
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed: the last *lines* lines of its result, and the reason in its notes if they lack it."""
+    """Return why the task failed: the last *lines* lines of its result and, if these lack it, the noted reason."""
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])
     reason = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)

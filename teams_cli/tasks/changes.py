@@ -411,7 +411,7 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
             numbers = f"{task.id.removeprefix('task-')},{task.agree_with[0].removeprefix('task-')}"
             raise errors.Conflict(why, f"Propose who changes what: teams agree {numbers} --text TEXT")
     status_of, command = dependencies.stored(store, team.name), f"teams update-task {task.id}"
-    if own := dependencies.own_open(store, team.name, task):
+    if own := dependencies.pending_for_owner(store, team.name, task):
         to_wait = f"{own} is assigned to you, so do it first: teams claim-task {own}"
     else:
         to_wait = f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540"

@@ -21,7 +21,7 @@ MAX_OUTPUT = 4000
 """Characters that are kept of the end of a check's output."""
 _MAX_OUTPUT_SHOWN = 1200
 KEYS_OF_KEPT_RESULT = ("result", "claim")
-"""The keys of a failed check for the result that the owner gave then."""
+"""The keys under which a failed check keeps the result that the owner gave, and the claim of that time."""
 CHECK_STALE = "check stale"
 """The history entry that says that a check ran on a commit other than the one that landed."""
 
@@ -66,7 +66,7 @@ class Check(Record):
         return self.status == 0
 
     def brief(self) -> dict[str, Any]:
-        """Return the check without its output."""
+        """Return the check as JSON, without its output and without the owner's result."""
         document = self.to_document()
         for key in ("output", *KEYS_OF_KEPT_RESULT):
             document.pop(key, None)
@@ -74,7 +74,7 @@ class Check(Record):
 
     @property
     def in_words(self) -> str:
-        """The check's command, its exit status or signal, and the end of its output."""
+        """The check's command, commit, exit status or signal, and duration, and the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         commit = f" on {self.commit[:10]}" if self.commit else ""
@@ -111,8 +111,8 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result with which the task of the owner *name* ends in the *status*: the given *result*, or the latest
-    that was given before, such as when the check failed.
+    """Return the result to store when the owner *name* ends the task with this *status*: the given *result*, or else
+    the result that was kept when the check of the completed task failed, or else the one that the task has already.
     """
     if result is not None:
         return result
@@ -121,13 +121,14 @@ def final_result(task: Task, result: str | None, status: str | None, name: str) 
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout around the *directory* where somebody sets the *check* of a task; None without either."""
-    return (environment.checkout_around(directory) or None) if check else None
+    """Return the checkout around the *directory* in which a *check* is set; None if there is no check or checkout."""
+    checkout = environment.checkout_around(directory) if check else ""
+    return checkout or None
 
 
 def refuse_setter(standing: Standing, *rules: str | None) -> None:
-    """Raises NotAllowed: One of the *rules*, a check or a reviewer, is not empty, and the caller is a plain member. It
-    could set a check that accepts any work.
+    """Raise NotAllowed if a plain member sets one of the *rules*, a check and a reviewer: its check could accept any
+    work. A rule that is None or empty is not set.
     """
     if any(rules) and not (standing.leads or standing.manages):
         who = f"{standing.name} is a {standing.role}"
@@ -138,18 +139,20 @@ def refuse_setter(standing: Standing, *rules: str | None) -> None:
 
 
 def reviewer(standing: Standing, name: str) -> str:
-    """Return the reviewer that *name* means: the human, a member that may have yet to join, or a role or its alias."""
+    """Return the reviewer that *name* means: the human, a member, or the role with this name or alias. Any other name
+    is returned as it is, because it may belong to a member that has yet to join.
+    """
     if name == HUMAN or standing.team.member(name):
         return name
     return roles.role_for(name, standing.team, standing.caller.config) or name
 
 
 def refuse_unchecked(task: Task, check: Check | None) -> None:
-    """Refuse to complete a task whose check has not passed. *check* is the outcome; None if the check was not run.
+    """Refuse to complete a task whose check has not passed. *check* is its outcome; None if the check was not run.
 
     Raises:
         NotChecked: The check was not run.
-        StaleClaim: The outcome is that of an earlier command: the task has another check by now.
+        StaleClaim: The outcome belongs to another command, because the task's check was changed meanwhile.
         CheckFailed: The check failed.
     """
     if task.check is None:

@@ -388,7 +388,7 @@ def _candidates(
     """
     deferred = []
     for task in _by_priority(store, team.name, caller.name, read_unlabelled):
-        if leases.may_be_claimed_again(task, caller.name) or _seconds_reserved_for_others(store, team, task, caller):
+        if leases.is_left_to_former_owner(task, caller.name) or _seconds_reserved_for_others(store, team, task, caller):
             deferred.append(task)
         else:
             yield task

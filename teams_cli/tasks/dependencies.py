@@ -17,7 +17,8 @@ def stuck_tasks(tasks: list[Task], ended: Iterable[str] = ()) -> set[str]:
     """Return the ids of pending tasks that can never become ready, because they wait for a failed or cancelled task,
     directly or through other tasks. *ended* has the ids of failed and cancelled tasks that are not among the *tasks*.
     """
-    return waiting_for([*ended, *(task.id for task in tasks if task.status in ("failed", "cancelled"))], tasks)
+    failed_or_cancelled = [task.id for task in tasks if task.status in ("failed", "cancelled")]
+    return waiting_for([*ended, *failed_or_cancelled], tasks)
 
 
 def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
@@ -50,13 +51,13 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the blockers of the task that are not completed, with the missing ones. *status_of* is as of `stored`."""
-    return _open(task.blocked_by, status_of)
+    """Return the task's blockers that are not completed, or missing. `stored` and `among` return a *status_of*."""
+    return _uncompleted(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the tasks in the field `after` that are not completed: the task can't be completed before them."""
-    return _open(task.after, status_of)
+    """Return the tasks in the task's field `after` that are not completed. *task* can't be completed before them."""
+    return _uncompleted(task.after, status_of)
 
 
 def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
@@ -69,14 +70,14 @@ def only_awaits_others(store: Store, team: str, task: Task) -> bool:
     return task.result_so_far is not None and bool(before_completion(task, stored(store, team)))
 
 
-def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
-    blockers = (Blocker(task_id, status_of(task_id)) for task_id in ids or ())
+def _uncompleted(task_ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
+    blockers = (Blocker(task_id, status_of(task_id)) for task_id in task_ids or ())
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
 
-def own_open(store: Store, team: str, task: Task) -> str | None:
+def pending_for_owner(store: Store, team: str, task: Task) -> str | None:
     """Return the id of a pending task that must be completed before *task*, and that is assigned to the owner of
-    *task*. The owner must do it before, because nobody else will. Return None if there is no such task.
+    *task*. The owner must do that task first, because nobody else will. Return None if there is no such task.
     """
     for key in task.waits_for:
         try:
@@ -88,13 +89,13 @@ def own_open(store: Store, team: str, task: Task) -> str | None:
     return None
 
 
-def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """Return a function that maps the id of a task to its status. It takes the status from *known*, or else from the
-    store. The status is `missing` if there is no such task, and `unreadable` if its file is damaged.
+def stored(store: Store, team: str, known_statuses: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """Return a function that maps the id of a task to its status. The function takes the status from *known_statuses*,
+    or else from the store. The status is `missing` if there is no such task, and `unreadable` if its file is damaged.
     """
 
     def status_of(task_id: str) -> str:
-        if known and (status := known.get(task_id)):
+        if known_statuses and (status := known_statuses.get(task_id)):
             return status
         try:
             return get(store, team, task_id).status
@@ -107,8 +108,8 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
 
 
 def among(tasks: Iterable[Task]) -> Callable[[str], str]:
-    """Return a function that maps the id of a task to its status. It knows only the given *tasks*, and returns
-    `missing` for any other id.
+    """Return a function that maps the id of a task to its status. For an id that none of the *tasks* has, it returns
+    `missing`.
     """
     statuses = {task.id: task.status for task in tasks}
     return lambda task_id: statuses.get(task_id, "missing")
@@ -125,22 +126,22 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
     visited: set[str] = set()
     while paths:
         path = paths.pop()
-        last = path[-1]
-        if last == task_id:
+        end = path[-1]
+        if end == task_id:
             raise errors.DependencyCycle(
                 f"{task_id} would wait for itself: {' waits for '.join([task_id, *path])}",
                 "Remove one of these blockers.",
             )
-        if last not in visited:
-            visited.add(last)
-            paths += [[*path, blocker] for blocker in get(store, team, last).waits_for]
+        if end not in visited:
+            visited.add(end)
+            paths += [[*path, blocker] for blocker in get(store, team, end).waits_for]
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
-    """If the stored *task* has new dependencies that make a cycle, give it back the dependencies of *before*, and raise
-    an error. This happens when two changes at the same time each add a part of a cycle.
+    """If the stored *task* has new dependencies that make a cycle, restore its dependencies from *before*, the task
+    before the change, and raise an error. Two changes at the same time can each add a part of a cycle.
     """
-    if set(task.waits_for) <= set(before.waits_for):
+    if set(task.waits_for) <= set(before.waits_for):  # no dependency is new
         return
     try:
         refuse_cycle(store, team, task.id, task.waits_for)
@@ -151,9 +152,9 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Add lists of uncompleted dependencies to a task's *document*, and return the document."""
-    blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
+    """Add to a task's *document* which of its dependencies are not completed, and return the document."""
+    blockers = [blocker.id for blocker in _uncompleted(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     if document.get("after"):
-        document["openAfter"] = [blocker.id for blocker in _open(document["after"], status_of)]
+        document["openAfter"] = [blocker.id for blocker in _uncompleted(document["after"], status_of)]
     return document

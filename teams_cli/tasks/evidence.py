@@ -46,13 +46,13 @@ COPY: Kind[Copy] = Kind("evidence", Copy, numbered=True, logins="copy")
 
 
 def read(path: str) -> File:
-    """Read the file to attach.
+    """Read the file to attach. Return its name, without the directory, and its content.
 
     Raises:
         InvalidValue: The file can't be read, or is larger than 1 MiB.
     """
     try:
-        content = disk.read_named(path, MOST + 1)
+        content = disk.read_named(path, MOST + 1)  # one byte more shows that the file is too large
     except OSError as error:
         raise errors.InvalidValue(
             f"the attachment {path} can't be read: {error.strerror}", "Give the path of a file."
@@ -76,7 +76,7 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 
 def not_attached(task: Task, files: Sequence[File]) -> list[File]:
-    """Return the *files* that are not attached to the task yet, with the same name and content."""
+    """Return those of the *files* that the task does not have yet. A file is attached if name and content are equal."""
     from hashlib import sha256
 
     attached = {(file.name, file.sha256) for file in task.evidence or ()}
@@ -84,7 +84,7 @@ def not_attached(task: Task, files: Sequence[File]) -> list[File]:
 
 
 def refuse_too_many(task: Task, files: Sequence[File]) -> None:
-    """Raises Conflict: The task would have too many files."""
+    """Raise Conflict if the task would have more than the allowed number of files with these new *files*."""
     attached = len(task.evidence or ())
     if attached + len(files) > MOST_FILES:
         raise errors.Conflict(
@@ -94,7 +94,7 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
 
 
 def find(task: Task, name_or_id: str) -> Evidence:
-    """Return the attached file of the task with that name or id. If several files have the name, return the newest.
+    """Return the attached file of the task with that name or id; if several files have the name, the newest of them.
 
     Raises:
         EvidenceNotFound: The task has no such file.
@@ -121,7 +121,7 @@ def content(store: Store, team: str, attached: Evidence) -> bytes:
 
     try:
         copied = b64decode(store.get(team, COPY, attached.id)[0].content)
-    except ValueError:  # no base 64
+    except ValueError:  # the copy is not valid base64
         copied = None
     if copied is None or sha256(copied).hexdigest() != attached.sha256:
         raise errors.DamagedRecord(

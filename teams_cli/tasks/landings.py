@@ -119,7 +119,8 @@ def get(store: Store, team: str, ref: str) -> Landing:
 
     Raises:
         LandingNotFound: There is no such landing, or the task has none.
-        InvalidValue: *ref* is a number that stands for a landing and for another task that has a landing.
+        InvalidValue: *ref* is only a number, and the landing with this number does not belong to the task with this
+            number, which has a landing, too.
     """
     if ref.startswith("task-"):
         if landing := last_of(store, team, ref):
@@ -158,22 +159,22 @@ def open_ones(store: Store, team: str) -> list[Landing]:
     for landing_id in store.labelled(team, LANDING, OPEN):
         try:
             landing, _ = store.get(team, LANDING, landing_id)
-        except errors.TeamsError:
+        except errors.TeamsError:  # the record was deleted or damaged: `teams doctor` reports it
             continue
-        if _label(landing) == OPEN:
+        if _label(landing) == OPEN:  # the stored label may be outdated
             landings.append(landing)
     return sorted(landings, key=turn)
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return the sort key: first landings that have begun to move their branch, then by priority, then the oldest."""
-    has_started = landing.over or landing.merge is not None
-    return not has_started, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
+    """Return a sort key: first landings that may have moved their branch, then higher priorities, then older ones."""
+    may_have_moved = landing.over or landing.merge is not None
+    return not may_have_moved, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Return in words whose work is in the way of a landing: its field *against*, which in older ones has no title."""
-    title = against.get("title")
+    """Return in words whose work is in the way of a landing. *against* is the landing's field with this name."""
+    title = against.get("title")  # older records lack it
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
 
@@ -184,8 +185,8 @@ def last_of(store: Store, team: str, task_id: str) -> Landing | None:
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return as JSON, by number, all landings without an outcome, and the newest landings with an outcome. If a check
-    failed, only the end of its output is included.
+    """Return as JSON, sorted by number, all landings without an outcome, and the newest 50 with an outcome. Outputs of
+    checks are left out, except for the end of the output of a failed check.
     """
     landings = all_of(store, team, problems)
     ended = [landing.id for landing in landings if landing.over]

@@ -49,14 +49,14 @@ def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | N
 
 def with_lease(store: Store, task: Task, seconds: float) -> Task:
     """Return the task with a lease that ends after *seconds* seconds. A full lease is as long as `Team.silence`."""
-    epoch, now = store.steady()
+    epoch, steady_now = store.steady()  # this clock decides; the time by the wall clock is for readers
     expires = rfc3339(later(store.now(), seconds))
-    until = round(now + seconds, 3)
+    until = round(steady_now + seconds, 3)
     return task.having(lease_epoch=epoch, lease_until=until, lease_expires_at=expires, grace_until=None)
 
 
 def seconds_left(store: Store, task: Task) -> float:
-    """Return the seconds until the task's lease ends; negative once the lease has ended."""
+    """Return the seconds until the task's lease ends; a negative number if the lease has ended, or if there is none."""
     return (task.lease_until or 0.0) - store.steady()[1]
 
 
@@ -64,7 +64,7 @@ def expires_at(store: Store, task: Task) -> str | None:
     """Return the time at which the task's lease ends, corrected if the wall clock was set; None without a lease."""
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
-        return task.lease_expires_at
+        return task.lease_expires_at  # times of different epochs can't be compared, so it can't be corrected
     remaining = task.lease_until - steady_now
     remaining_by_wall_clock = -seconds_since(task.lease_expires_at, store.now())
     if abs(remaining - remaining_by_wall_clock) < _MAX_CLOCK_DRIFT:
@@ -85,7 +85,7 @@ def why_claim_ended(store: Store, team: Team, task: Task) -> str:
         return f"the machine restarted since {task.owner} claimed it"
     if presence.is_gone(presence.load(store, team.name, task.owner)):
         return f"the process of {task.owner} is gone"
-    if task.in_grace and steady_now > task.lease_until:
+    if task.in_grace and steady_now > task.lease_until:  # a claim ends only after a grace period
         return f"the lease of {task.owner} ended {time_of_day(task.lease_expires_at or '')} UTC"
     return ""
 
@@ -98,8 +98,8 @@ def is_grace_due(store: Store, task: Task) -> bool:
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """Return the task as it is now. If its claim has expired, it is released. If the release can't be stored, for
-    example on a read-only disk, only the returned task shows it.
+    """Return the task as it is now. If its claim has expired, release it; if its lease has ended, do the same as
+    `release_if_expired`. If this can't be stored, for example on a read-only disk, only the returned task is released.
     """
     has_ended = bool(why_claim_ended(store, team, task))
     if not has_ended and not is_grace_due(store, task):
@@ -184,7 +184,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     last_seen = presence.load(store, team.name, task.owner or "").last_seen if was_silent else None
     if last_seen:
         full_reason, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
-    else:
+    else:  # the reason is noted as it is, so no `cause` is noted beside it
         full_reason, cause = reason, None
     body = f"{task.id} ({task.title}) is free again: {full_reason}{now_with or _likely_taker(store, team, task)}."
     notices = [task.notice(team.leader, body, "task-expired", "expired")]
@@ -199,7 +199,7 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
     """Return who will probably claim the released task, such as "; it is assigned to bob"; "" if this is not known."""
     if task.assignee:
         return f"; it is assigned to {task.assignee}"
-    if task.require:
+    if task.require:  # an agent that waits may lack the skills
         return ""
     for agent, _ in store.scan(team.name, presence.AGENT, []):
         # An agent that was killed as it waited stays marked as waiting.
@@ -227,7 +227,7 @@ def without_offers(notices: Sequence[Message]) -> list[str]:
     taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
     for notice in notices:
-        task_id = events.of(notice)[1]
+        _, task_id = events.of(notice)
         text = notice.message
         texts.append(text.replace(_claim_offer(task_id), "") if task_id in taken else text)
     return texts
@@ -235,9 +235,9 @@ def without_offers(notices: Sequence[Message]) -> list[str]:
 
 def note_expiry(store: Store, team: Team, before: Task, task: Task) -> None:
     """If a claim expired in the change from *before* to *task*, note it in the history."""
-    last = next((note for note in reversed(task.notes) if note.what == "expired"), None)
-    if last and last not in before.notes:
-        reason = last.cause or last.reason
+    last_expiry = next((note for note in reversed(task.notes) if note.what == "expired"), None)
+    if last_expiry and last_expiry not in before.notes:
+        reason = last_expiry.cause or last_expiry.reason
         history.note(store, team.name, SYSTEM, "claim expired", task=task.id, owner=before.owner, reason=reason)
 
 
@@ -260,7 +260,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moments at which the lease of one of these tasks ends, or its owner's process may."""
+    """Set the *alarm* for the moments at which the lease or the owner's process of one of these tasks ends."""
     for task in in_progress:
         if task.status != IN_PROGRESS or task.owner is None:
             continue
@@ -270,11 +270,11 @@ def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alar
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 
-def may_be_claimed_again(task: Task, name: str) -> bool:
-    """Whether another agent than *name* may claim the task again. True if that agent lost the task only by its silence,
-    and nothing has happened to the task since. Then *name* should leave the task to it.
+def is_left_to_former_owner(task: Task, name: str) -> bool:
+    """Whether the member *name* should leave the task to its former owner, which may claim it again: the former owner,
+    another agent, lost the task only by its silence, and nothing has happened to the task since.
     """
-    last_event = next((note for note in reversed(task.notes) if note.added is None), None)
+    last_event = next((note for note in reversed(task.notes) if note.added is None), None)  # added texts are no events
     return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
 
 
@@ -289,8 +289,8 @@ def previous_loss(task: Task) -> Note | None:
     loss = changes[-2]
     if loss.what not in ("expired", "released"):
         return None
-    loser = loss.owner or loss.by
-    if loss.what == "released" and loser == task.owner:  # it gave the task back itself
+    loser = loss.owner or loss.by  # the note names no owner if the owner released the task itself
+    if loss.what == "released" and loser == task.owner:  # the present owner had given it back
         return None
     return loss.having(owner=loser)
 
@@ -313,8 +313,8 @@ def renew(
         return agent, []
     nearly_ended = []
     for task in own_tasks:
-        seconds_before = _renew_lease(store, team, task)
-        if seconds_before is not None and seconds_before < team.silence * presence.RENEWED_AFTER:
+        old_seconds = _renew_lease(store, team, task)
+        if old_seconds is not None and old_seconds < team.silence * presence.RENEWED_AFTER:
             nearly_ended.append(task)
     now = teams.now(store)
 
@@ -326,18 +326,19 @@ def renew(
     return renewed, nearly_ended
 
 
-def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
-    """Renew the lease of the task, and return how many seconds the old lease still had; None if it was not renewed."""
+def _renew_lease(store: Store, team: Team, own_task: Task) -> float | None:
+    """Renew the task's lease if this is due, and return the seconds that the old lease still had. Else return None."""
 
     def change(task: Task) -> Task:
-        if task.owner != seen.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
-            return task
+        if task.owner != own_task.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
+            return task  # the claim has ended since *own_task* was read
         return with_lease(store, task, team.silence) if _is_renewal_due(store, team, task) else task
 
-    before, task = update(store, team.name, TASK, seen.id, change)
+    before, task = update(store, team.name, TASK, own_task.id, change)
     end_grace(store, team, before, task)
     return None if before is task else seconds_left(store, before)
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
+    """Whether so much of a full lease has passed that the lease is to be renewed: `presence.RENEWED_AFTER` of it."""
     return seconds_left(store, task) < team.silence * (1 - presence.RENEWED_AFTER)

@@ -56,7 +56,7 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """The number of tasks that every member may claim, of those that were not read. `ready` has the others."""
+        """The number of ready tasks that were not read. Every member may claim them. `ready` has the others."""
         return sum(len(task_ids) for label, task_ids in self._not_read.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
@@ -67,7 +67,7 @@ class Overview:
 
     @property
     def stuck(self) -> list[str]:
-        """The ids of the pending tasks that can never become ready, by number."""
+        """The ids of the pending tasks that can never become ready, sorted by number."""
         ended = [task_id for label in ("failed", "cancelled") for task_id in self._not_read.get(label, ())]
         return sorted(dependencies.stuck_tasks(self.tasks_read, ended), key=TASK.number_in)
 
@@ -77,28 +77,27 @@ class Overview:
 
 
 def completed_in_brackets(store: Store, team: str) -> str:
-    """Return how many tasks were completed, such as ` (3 of 4 tasks completed)`; empty if there are no tasks."""
+    """Return how many tasks were completed, such as ` (3 of 4 tasks completed)`; "" if there are no tasks."""
     counts = overview(store, team).counts
     total = sum(counts.values())
     return f" ({counts['completed']} of {total} tasks completed)" if total else ""
 
 
 def settled(
-    store: Store, team: str, known: Overview | None = None, alarm: Alarm | None = None
+    store: Store, team: str, overview_read: Overview | None = None, alarm: Alarm | None = None
 ) -> dict[str, Any] | None:
     """If no task of the team can go on, return the number of tasks by status (`taskCounts`), and the ids of tasks that
     can never become ready (`stuck`). Return None as long as any task can go on.
 
-    *known* is the overview, if it was read already. A task that was just completed may be about to land. Then the
-    *alarm* is set for the time when this is decided.
+    *overview_read* is the overview, if it was read before. A task that was just completed may be about to land. Then
+    None is returned, and the *alarm* is set for the time at which this will be known.
     """
-    known = known or overview(store, team)
-    counts, stuck = known.counts, known.stuck
-    if counts[IN_PROGRESS] or counts.get(IN_REVIEW) or counts["pending"] > len(stuck):
+    present = overview_read or overview(store, team)
+    counts, stuck = present.counts, present.stuck
+    has_claimable_task = counts["pending"] > len(stuck)
+    if has_claimable_task or counts[IN_PROGRESS] or counts.get(IN_REVIEW) or has_unlanded_task(store, team):
         return None
-    if has_unlanded_task(store, team):
-        return None
-    if _is_about_to_land(store, team, known.tasks_read):
+    if _is_about_to_land(store, team, present.tasks_read):
         if alarm:
             alarm.ring_in(_QUEUED_WITHIN)
         return None
@@ -117,7 +116,8 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
     if settlement is None:
         return None
     counts: dict[str, int] = settlement["taskCounts"]
-    return counts if any(counts.values()) and not counts["pending"] else None
+    has_tasks = any(counts.values())
+    return counts if has_tasks and not counts["pending"] else None
 
 
 def has_unlanded_task(store: Store, team: str) -> bool:
@@ -135,8 +135,8 @@ def has_unlanded_task(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
-    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team, only the
-    history has it.
+    """Whether a task was completed so lately that its landing may not be in the queue yet. The history is searched,
+    too, because the completed tasks of a large team are not among *tasks_read*.
     """
     from teams_cli.teams import settings, teams
 
@@ -144,14 +144,14 @@ def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bo
         return False
     if any(task.completed_at and not task.landing and _is_recent(store, task.completed_at) for task in tasks_read):
         return True
-    queued = set()
+    queued_ids = set()
     # Newest first, so that a landing is found before the completion that it followed.
     for _, entry in store.history(team, backwards=True):
         if not _is_recent(store, str(entry.get("at"))):
             return False
         if entry.get("what") == "landing asked for":
-            queued.add(entry.get("task"))
-        elif entry.get("what") == "task completed" and entry.get("task") not in queued:
+            queued_ids.add(entry.get("task"))
+        elif entry.get("what") == "task completed" and entry.get("task") not in queued_ids:
             return True
     return False
 
@@ -164,7 +164,7 @@ def _is_recent(store: Store, time: str) -> bool:
 
 
 def refuse_closed(store: Store, team: Team) -> None:
-    """Raises WrongState: The team is closed, so that a command which waits for a change in it would wait in vain."""
+    """Raise WrongState if the team is closed: a command that waits for a change in it would wait in vain."""
     if team.state == "closed":
         from teams_cli.teams import history
 
@@ -172,8 +172,8 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """Return the overview of the team's tasks. In a large team, only some tasks are read. The others have a label that
-    says enough, such as finished tasks, and are only counted.
+    """Return the overview of the team's tasks. In a large team, tasks whose label says enough, such as finished tasks,
+    are not read but only counted.
     """
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):

@@ -48,7 +48,7 @@ class Plan(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Plan:
-        """Return the plan with its number, and with a notice to the leader that names the plan by this number."""
+        """Return the plan with its *numbers*, such as its id, and with a notice to the leader that names this id."""
         plan = self.having(**numbers)
         for_task = f" for {plan.task}" if plan.task else ""
         body = f"{plan.from_} proposes {plan.id}{for_task}: teams show-plan {plan.id}"
@@ -85,12 +85,14 @@ def propose(
             raise errors.NotAllowed(
                 f"{earlier.id} was proposed by {earlier.from_}", "Revise your own plan, or propose a new one."
             )
-        draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
+        task_id = draft.task or earlier.task  # a revision is for the same task, unless another one is named
+        draft = draft.having(revises=earlier.id, task=task_id)
 
     def content(plan: Plan) -> tuple[object, ...]:
         return plan.from_, plan.plan, plan.task, plan.revises
 
-    plan = next((plan for plan in all_of(store, team_name, [], True) if content(plan) == content(draft)), None)
+    open_plans = all_of(store, team_name, [], only_open=True)
+    plan = next((plan for plan in open_plans if content(plan) == content(draft)), None)
     if plan is not None:  # its author repeats a command whose answer was lost
         store.confirm(team_name, PLAN, plan.id)
     else:
@@ -116,8 +118,8 @@ def get(store: Store, team: str, plan_ref: str) -> Plan:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
-    """Return all plans by number; with *only_open*, only those that wait for a decision. Errors of damaged plans are
-    appended to *problems*.
+    """Return all plans, in the order of their numbers; with *only_open*, only those that wait for a decision. Errors of
+    damaged plans are appended to *problems*.
     """
     plans = [plan for plan, _ in store.scan(team, PLAN, problems)]
     return [plan for plan in plans if not only_open or plan.status == "proposed"]
@@ -156,7 +158,9 @@ def _decide(
     note: str | None = None,
     feedback: str | None = None,
 ) -> Plan:
-    """Decide a proposed plan, with a *note* or *feedback*. Repeating the same decision changes nothing."""
+    """Decide a proposed plan: *status* is `approved`, with a *note*, or `rejected`, with *feedback*. The author is
+    notified. Repeating the same decision changes nothing. *operation* is the right that the caller needs.
+    """
     name = require(store, team_name, caller, operation, plan_ref).name
 
     def change(plan: Plan) -> Plan:

@@ -83,7 +83,7 @@ def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
     shows the newer work, so a second attempt succeeds.
     """
     times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
-    if task.status != IN_REVIEW or times_handed_in < 2:  # the mail need not be searched
+    if task.status != IN_REVIEW or times_handed_in < 2:  # there is no newer work, so the mail need not be searched
         return
     from teams_cli.tasks import editing
 
@@ -107,13 +107,13 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
-    """Whether the member *name* is the reviewer of the task, by name or by role. The owner of a task never reviews
-    it.
-    """
+    """Whether the member *name* is a reviewer of the task, by name or by role. An owner never reviews its own task."""
+    if task.owner == name:
+        return False
     if task.review_by == name:
-        return task.owner != name
+        return True
     member = team.member(name)
-    if member is None or task.owner == name or task.review_by is None:
+    if member is None or task.review_by is None:
         return False
     return task.review_by in roles.lineage(member.role, team, config)
 
@@ -137,6 +137,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     notice = task.notice("", "", events.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
     notices = []
     for name in reviewers:
+        # The member that created the task knows the description.
         task_in_words = f"\ntask: {described}" if described and name != task.created_by else ""
         body = f"{head}{task_in_words}{_result(task)}"
         notices.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
@@ -155,7 +156,7 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices: list[Owed], by: str) -> list[Owed]:
     """Return the notices to send after *by* edited a task in review. *notices* are those to the task's owner, who also
-    gets advice if the title or description changed. Reviewers from before the edit get copies. New reviewers are asked
+    gets advice if the title or description changed. Reviewers that remain reviewers get copies. New reviewers are asked
     for the review, and former reviewers are notified.
     """
     requests = asked(team, task, config)
@@ -191,7 +192,8 @@ def _withdrawal(request: Owed, body: str, uid: str, by: str) -> Owed:
 
 
 def _uid_of_newer_work(task: Task) -> str:
-    return f"newer-{task.id}-{task.claim}"  # the beginning of the uids; notices about this claim are found by it
+    """Return how the uids of notices of newer work under the task's claim begin. The notices are found by this."""
+    return f"newer-{task.id}-{task.claim}"
 
 
 def _result(task: Task) -> str:
@@ -199,7 +201,9 @@ def _result(task: Task) -> str:
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """Return the notices to owner and reviewers that *by* changed *before*, a task in review, to *task*, out of it."""
+    """Return the notices to the owner and the reviewers that *by* withdrew a task from review. *before* is the task in
+    review, and *task* the task after the change.
+    """
     label = f"{task.id} ({task.title})"
     notices = []
     if task.owner == before.owner and task.owner != by:
@@ -216,7 +220,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
-    """Return the notices of the acceptance: to members whose task is ready by it, to the owner and to the leader."""
+    """Return the notices of the acceptance, to owner and leader, and those to members whose tasks are ready now."""
     team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
     notices = assigning.ready_notices(store, team, task)
     if task.owner and team.member(task.owner):
@@ -229,8 +233,8 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
 
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
-    """Return the task in progress again, under a new claim. It owes its owner a notice. If the owner is no longer a
-    member, the task becomes free instead. *what* is the event to note, such as `rejected`, for the reason *why*.
+    """Return the task in progress again, under a new claim and with a notice to its owner. If the owner is no longer a
+    member, return it as a free task instead. *what* is the event to note, such as `rejected`, and *why* its reason.
     """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)

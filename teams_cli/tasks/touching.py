@@ -41,7 +41,8 @@ def meet(pattern: str, other: str) -> bool:
     """
     path, names = _path_and_names(pattern)
     other_path, other_names = _path_and_names(other)
-    if names and other_names and not any(_is_inside(name, theirs) for name in names for theirs in other_names):
+    overlaps = (_overlap(name, other_name) for name in names for other_name in other_names)
+    if names and other_names and not any(overlaps):
         return False
 
     def parts_meet(part: str, other: str) -> bool:
@@ -51,14 +52,15 @@ def meet(pattern: str, other: str) -> bool:
 
 
 def _path_and_names(pattern: str) -> tuple[str, list[str]]:
-    """Return the path of the *pattern*, and the names of functions and classes after its colon."""
+    """Return the path of the *pattern*, and the names of functions and classes after its colon, if there are any."""
     path, _, after_colon = pattern.rpartition(":")
     names = after_colon.split(",")
+    # A dot separates a class from its member, and names of JavaScript may have a dollar sign.
     are_symbols = all(name.replace(".", "").replace("$", "").isidentifier() for name in names)
     return (path, names) if path and are_symbols else (pattern, [])
 
 
-def _is_inside(name: str, other: str) -> bool:
+def _overlap(name: str, other: str) -> bool:
     """Whether the two names are equal, or one is a member of the other, as `Editor.edit` is of `Editor`."""
     return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
 
@@ -83,11 +85,11 @@ def _can_be_equal(
         row.append(row[-1] and other_item == wildcard)
     for item in sequence:
         next_row = [row[0] and item == wildcard]
-        for place, other_item in enumerate(other):
+        for index, other_item in enumerate(other):
             if wildcard in (item, other_item):
-                next_row.append(row[place + 1] or next_row[place])
+                next_row.append(row[index + 1] or next_row[index])
             else:
-                next_row.append(row[place] and items_meet(item, other_item))
+                next_row.append(row[index] and items_meet(item, other_item))
         row = next_row
     return row[-1]
 
@@ -120,13 +122,13 @@ def _is_of(character: str, choice: str) -> bool:
 
 
 def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """Return those tasks in progress that say what they touch and belong to agents other than *agent*."""
+    """Return the tasks in progress of agents other than *agent*, as far as the tasks say what they touch."""
     return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.touches and task.owner != agent]
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """Return for each pattern, and file that was seen to change, of agents other than *agent*: the pattern, the agent
-    that touches it, and the id of this agent's task in progress.
+    """Return what agents other than *agent* touch: the patterns of their tasks in progress, and the files that these
+    agents were seen to change. Each row has the pattern or path, the agent, and the id of the agent's task.
     """
     of_others = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent]
     patterns = [(pattern, task.owner or "", task.id) for task in of_others for pattern in task.touches or ()]
@@ -138,12 +140,12 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Return where agents other than *agent* touch the same code as *task*. Each row has an agent, the id of its task
-    in progress, and a `region`: a pattern of this task, or a file that the agent was seen to change.
+    """Return where agents other than *agent* touch the same code as *task*. Each row has the other agent, the id of its
+    task in progress, and a `region`: a pattern of that task, or a file that the agent was seen to change.
     """
     if not task.touches:
         return []
-    rows = {
+    rows = {  # by agent, task and pattern, because a changed file may also be one of the patterns
         (owner, task_id, pattern): {"agent": owner, "task": task_id, "region": pattern}
         for pattern, owner, task_id in patterns_of_others(store, team, agent)
         if touches(task, pattern)
@@ -166,8 +168,8 @@ _STATUS = (
 
 
 def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
-    """Return the seconds since the newest trace of the owner's work. Return None if the owner's last sign of life is
-    newer than any trace.
+    """Return the seconds since the newest trace of the owner's work. Return None if the owner's last sign of life, or
+    its claim, is newer than any trace.
 
     A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. If no
     worktree of the owner is known, a change of a file that the task touches is a trace, in every checkout of the
@@ -180,10 +182,12 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
         return 0.0
     checkout, is_own = _checkout(store, agent)
+    # In a worktree, `.git` is a file that names the git directory. Its log changes with each commit, and whenever the
+    # branch is moved.
     git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""
-    try:  # this file changes with each commit, and whenever the branch is moved
+    try:
         committed_at = os.stat(f"{git_directory}/logs/HEAD").st_mtime if git_directory else 0.0
-    except OSError:
+    except OSError:  # there is no log, so there is no trace of a commit
         committed_at = 0.0
     checkouts = [checkout] if agent.worktree else _shared_checkouts(store, team, task, agent)
     changed_at = [time for checkout in checkouts for _, time in _changed(task, checkout, bool(agent.worktree))]
@@ -222,7 +226,9 @@ def _owner_at(task: Task, time: str) -> str | None:
 
 
 def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
-    """Return the checkout on this machine in which the agent was last seen, and whether it is its own worktree."""
+    """Return the checkout on this machine in which the agent was last seen, and whether it is the agent's worktree. The
+    checkout is "" if none is known.
+    """
     if (agent.host or "") not in ("", store.host):
         return "", False
     return (agent.worktree, True) if agent.worktree else (agent.checkout or "", False)
@@ -236,11 +242,11 @@ def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list
     checkout = (task.check_from or agent.checkout) if is_here and task.touches else ""
     if not checkout:
         return []
-    link = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ")
+    link = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ")  # "" if `.git` is a directory
     common = os.path.realpath(environment.common_git_directory(os.path.join(checkout, link or ".git")))
     try:
         linked = [f"{common}/worktrees/{name}" for name in os.listdir(f"{common}/worktrees")]
-    except OSError:
+    except OSError:  # the repository has no worktrees
         linked = []
     worktrees = [os.path.dirname(os.path.join(data, environment.git_line(f"{data}/gitdir"))) for data in linked]
     of_others = {other.worktree for other, _ in store.scan(team, presence.AGENT, []) if other.agent != agent.agent}
@@ -267,6 +273,7 @@ def _uncommitted_paths(checkout: str) -> list[str]:
     """Return the paths of uncommitted files, relative to the top of the checkout. Empty if git fails."""
     import subprocess  # only for tasks whose lease has ended, or that change hands
 
+    # Variables of the caller, such as GIT_DIR, would lead git to another repository.
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     try:
         git = subprocess.run(
