@@ -31,7 +31,7 @@ _MOST_LETTERS = 50
 _MOST_OF_REASON = 400
 _FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
 _ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
-_OF_SESSION = (
+_SESSION_KEYS = (
     "takenBy",
     "state",
     "outcome",
@@ -48,8 +48,8 @@ _OF_SESSION = (
 def agent_rows(
     store: Store, team: Team, problems: list[errors.TeamsError], started: Mapping[str, Session] | None = None
 ) -> list[Row]:
-    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started it.
-    *started* has the sessions by agent; if it is None, they are read from the store.
+    """Return a row for each member that has not left, in the order of joining. If `teams` started the member, the row
+    also has its session. *started* has the sessions by agent; if *started* is None, they are read from the store.
 
     A member that can't be read is left out, and the error is added to *problems*.
     """
@@ -59,15 +59,15 @@ def agent_rows(
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         tasks_of.setdefault(task.owner or "", []).append(task.id)
     members = [member for member in team.roster() if member.active or member.stopped_by]
-    unread, load = _unread_counts(store, team, members, problems), load_all(store, team.name)
+    unread, load_agent = _unread_counts(store, team, members, problems), load_all(store, team.name)
     terminal_of = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
     rows = []
     for member in members:
         name = member.agent_id
-        if name not in unread:
+        if name not in unread:  # its inbox can't be read
             continue
         try:
-            agent = load(name)
+            agent = load_agent(name)
         except errors.TeamsError as problem:
             problems.append(problem)
             continue
@@ -95,8 +95,8 @@ def agent_rows(
             if session.host:
                 row["host"] = session.host
             session_document = session.having(worktree=session.present_worktree(store.host)).to_document()
-            row["session"] = {key: value for key, value in session_document.items() if key in _OF_SESSION}
-        if terminal and (session is None or session.taken_by):
+            row["session"] = {key: value for key, value in session_document.items() if key in _SESSION_KEYS}
+        if terminal and (session is None or session.taken_by):  # a person sits at the agent's client
             terminals.describe(store, team, terminal, row)
         rows.append(row)
     return rows
@@ -105,11 +105,13 @@ def agent_rows(
 def _unread_counts(
     store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]
 ) -> dict[str, int]:
-    """Return the number of unread messages of each member whose inbox can be read."""
+    """Return the number of unread messages of each member whose inbox can be read. Errors of the other inboxes are
+    added to *problems*.
+    """
     names = [member.agent_id for member in members]
     try:
         return inboxes.unread_counts(store, team.name, names)
-    except errors.TeamsError:
+    except errors.TeamsError:  # one inbox is damaged, so each is read alone
         counts = {}
         for name in names:
             try:
@@ -142,12 +144,12 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
 
 
 def trouble_of(
-    row: Row, open_questions: list[Question], plan_by_author: Mapping[str, str], missed: Mapping[str, str]
+    row: Row, open_questions: list[Question], plan_by_author: Mapping[str, str], awaited_tasks: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
     """Return a word for the trouble of the agent in *row*, such as `limited` or `waiting`, and the reason, if known. If
     the agent has no trouble, both are None.
 
-    *plan_by_author* has the id of each agent's undecided plan. *missed* is what `missed` returns.
+    *plan_by_author* has the id of each agent's undecided plan. *awaited_tasks* is what `awaited_task_by_agent` returns.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
@@ -157,8 +159,8 @@ def trouble_of(
         return session["outcome"], row.get("failure") or reason
     if row["paused"] and row["state"] != "stopped":
         return "paused", row["pauseReason"]
-    if row["state"] == "stale" and name in missed:
-        return "silent", f"it had {missed[name]}, and has been silent since"
+    if row["state"] == "stale" and name in awaited_tasks:
+        return "silent", f"it had {awaited_tasks[name]}, and has been silent since"
     question = next((question for question in open_questions if question.from_ == name), None)
     if question is not None:
         return "waiting", f"{question.id} waits for an answer from {', '.join(question.waiting_for) or 'somebody'}"
@@ -167,15 +169,16 @@ def trouble_of(
     return None, None
 
 
-def missed(all_tasks: list[Task]) -> dict[str, str]:
-    """Return for each agent whose silence matters the id of the task that it claimed last. Its silence matters if it
-    still has the task, or lost it by being silent.
+def awaited_task_by_agent(all_tasks: list[Task]) -> dict[str, str]:
+    """Return, by agent, the id of the task whose end is still awaited from the agent: the agent has the task, or was
+    the last to have it and lost it by being silent. Of several tasks, the one that the agent began last is returned.
     """
-    newest: dict[str, tuple[str, str]] = {}  # for each agent the time of its newest claim, and the task
+    newest: dict[str, tuple[str, str]] = {}  # by agent: when the agent began the task, and the task's id
     for task in all_tasks:
-        for agent, start, _, outcome in spans_of_work(task)[-1:]:
-            if outcome in (None, "expired") and agent and start:
-                newest[agent] = max(newest.get(agent, ("", "")), (start, task.id))
+        spans = spans_of_work(task)
+        agent, start, _, outcome = spans[-1] if spans else (None, None, None, None)
+        if agent and start and outcome in (None, "expired"):
+            newest[agent] = max(newest.get(agent, ("", "")), (start, task.id))
     return {agent: task_id for agent, (_, task_id) in newest.items()}
 
 
@@ -194,15 +197,15 @@ def spans_of_work(task: Task) -> list[list[str | None]]:
             spans.append([note.by, note.at, None, None])
         elif note.what == "rejected" and spans:
             spans.append([spans[-1][0], note.at, None, None])
-        elif spans and spans[-1][2] is None and note.what in _ENDS:
+        elif spans and spans[-1][2] is None and note.what in _ENDS:  # the last period has no end yet
             spans[-1][2:] = [note.at, note.what]
-    if task.claimed_at and task.owner and not spans:
+    if task.claimed_at and task.owner and not spans:  # the notes lack the claim
         spans.append([task.owner, task.claimed_at, task.completed_at, task.status if task.completed_at else None])
     return spans
 
 
 def failures(graph: Graph) -> list[Row]:
-    """Return a row for each task that failed or was cancelled and blocks others, those that block most first."""
+    """Return a row for each failed task, and for each cancelled one that blocks others. Tasks that block most lead."""
     counts = graph.waiting_counts()
     rows: list[Row] = []
     for task in graph.tasks.values():
@@ -214,8 +217,11 @@ def failures(graph: Graph) -> list[Row]:
 
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
-    """Return the newest unhandled messages to the person in an agent's own words: no notices, plans and requests."""
+    """Return the newest unhandled messages to the person that agents wrote in their own words. Notices, plans and
+    requests are left out.
+    """
     inbox = inboxes.load_with_new(store, team, HUMAN, problems)
+    # Twice as many are read, because some of them are left out.
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _MOST_LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
     return [message for message in newest if message.type not in _FORMAL][-_MOST_LETTERS:]

@@ -87,12 +87,13 @@ def _open_shutdowns(store: Store, team: Team, problems: Problems) -> list[shutdo
 
 
 def _newest_messages(store: Store, team: str, after: int, most: int, problems: Problems) -> list[Message]:
+    """Return the newest messages with numbers above *after*, at most *most* of them, oldest first."""
     after = max(after, store.last(team, messages.MESSAGE) - most)
     return list(store.read(team, messages.MESSAGE, None, after, problems))
 
 
 def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """Return a row for each agent, as `agents.agent_rows` does, with more fields about its session, if it has any."""
+    """Return a row for each agent, as `agents.agent_rows` does, with fields about its session, None without one."""
     started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
     rows = agents.agent_rows(store, team, problems, started)
     for row in rows:
@@ -132,7 +133,7 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
     open_questions = _open_questions(store, team_name, problems)
     proposed = plans.all_of(store, team_name, problems, only_open=True)
     plan_by_author = {plan.from_: plan.id for plan in proposed}
-    missed = agents.missed(all_tasks)
+    awaited_tasks = agents.awaited_task_by_agent(all_tasks)
     # The person's own messages, and those that ask for a receipt, are shown with how far they got.
     states = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_OF_FRAME)}
     newest = _newest_messages(store, team_name, 0, _MESSAGES_OF_FRAME, problems)
@@ -144,7 +145,8 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
         "waiting": _for_person(open_questions, proposed, agents.letters(store, team_name, problems), all_tasks),
         "failed": agents.failures(Graph(all_tasks)),
         "agents": [
-            _with_trouble(row, open_questions, plan_by_author, missed) for row in agent_rows(store, team, problems)
+            _with_trouble(row, open_questions, plan_by_author, awaited_tasks)
+            for row in agent_rows(store, team, problems)
         ],
         "taskCounts": tasks.count(all_tasks),
         "tasks": _foremost(all_tasks),
@@ -153,10 +155,10 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 
 
 def _with_trouble(
-    row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], missed: dict[str, str]
+    row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], awaited_tasks: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the agent's *row* with its `trouble` and the reason, `why`."""
-    trouble, why = agents.trouble_of(row, open_questions, plan_by_author, missed)
+    """Return the agent's *row* with its `trouble` and the reason, `why`. Both are None if the agent has no trouble."""
+    trouble, why = agents.trouble_of(row, open_questions, plan_by_author, awaited_tasks)
     return {**row, "trouble": trouble, "why": why}
 
 
@@ -183,7 +185,9 @@ def _waiting_row(kind: str, key: str, sender: str, text: str, **more: Any) -> di
 
 
 def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
-    """Return the most important tasks as documents, in the order of `_ORDER`, blocked ones after ready ones."""
+    """Return the 30 most important tasks as documents. They are sorted by status (see `_ORDER`); blocked tasks come
+    after ready ones, and tasks that finished last come before those that finished earlier.
+    """
     status_of = dependencies.among(all_tasks)
     unfinished = [task for task in all_tasks if task.status not in tasks.FINISHED]
     finished = [task for task in all_tasks if task.status in tasks.FINISHED]
@@ -207,14 +211,16 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
     all_tasks = _current_tasks(store, team, problems)
     open_questions = _open_questions(store, team.name, problems)
     shown_plans = plans_of_interest(store, team, problems)
-    missed = agents.missed(all_tasks)
+    awaited_tasks = agents.awaited_task_by_agent(all_tasks)
     plan_by_author = {plan["from"]: plan["id"] for plan in shown_plans if plan["status"] == "proposed"}
     rows_of_agents = agent_rows(store, team, problems)
     for row in rows_of_agents:
         row["statusHistory"] = row["statusHistory"][-_LATEST_STATUSES:]
     return {
         "tasks": _cards(store, team, config, Graph(all_tasks), finished),
-        "agents": {row["name"]: _with_trouble(row, open_questions, plan_by_author, missed) for row in rows_of_agents},
+        "agents": {
+            row["name"]: _with_trouble(row, open_questions, plan_by_author, awaited_tasks) for row in rows_of_agents
+        },
         "questions": {question.id: questions.to_document(question) for question in open_questions},
         "plans": {plan["id"]: plan for plan in shown_plans},
         "shutdowns": {request.id: request.to_json() for request in _open_shutdowns(store, team, problems)},
@@ -250,7 +256,9 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """Return the fields of a task that the board shows, without empty ones. *waiting* tasks wait for this one."""
+    """Return the fields of a task that the board shows. Empty fields are left out, except for `blocked`. *waiting* is
+    the number of tasks that wait for this one, and *moves* has the statuses that the person may give it.
+    """
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {

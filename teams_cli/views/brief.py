@@ -58,7 +58,7 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
         about = roles.about(member, team, caller.config) if member else ""
         rules = text.clipped(str(settings.value(team, settings.RULES)), _RULES, " (all of it: teams settings)")
         first_look = {**({"about": about} if about else {}), **({"rules": rules} if rules else {})}
-    rules_shown = 0 < len(first_look.get("rules", "")) <= _RULES
+    rules_shown = 0 < len(first_look.get("rules", "")) <= _RULES  # rules that are cut do not count as shown
     document = (
         _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
         | _own_tasks(store, team, caller, agent, overview, all_plans)
@@ -72,8 +72,8 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
 
 
 def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[str] = ()) -> Document:
-    """Return the brief for a caller whose team is not known: the caller is in no team, or named a team that does not
-    exist. *own_teams* is given if it is in several teams and named none of them.
+    """Return the brief for a caller whose team is not known: the caller named no team, or a team that does not exist.
+    *own_teams* has the teams of a caller that is in several and named none.
     """
     all_teams = store.teams()
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
@@ -84,7 +84,7 @@ def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[st
 
 
 def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Document:
-    """Return the pages that others changed since the agent *name* last looked, and record them as seen later."""
+    """Return the pages that others changed since the agent *name* last looked. Showing records them as seen."""
     unseen = pages.unseen(store, team.name, name)
     if not unseen:
         return {}
@@ -95,8 +95,8 @@ def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Docume
 
 
 def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> Document:
-    """Return the caller's role and the state of the team. `going` says whether work is under way or can begin, or
-    *lands*: a completed task is still to be merged.
+    """Return the caller's role and the state of the team. `going` is true if work is under way or can begin, or if
+    *lands* is set, which says that a completed task is still to be merged.
     """
     standing, member = standing_of(team, caller), team.find(caller.name)
     counts = {status: count for status, count in overview.counts.items() if count}
@@ -122,8 +122,8 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
-    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. If its first
-    task was given to it, so that it has not seen the description, the description is added.
+    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. If the caller
+    was given a task before it ever claimed one, its first task has the description, which it has not seen yet.
     """
     own_tasks = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own_tasks, all_plans)
@@ -155,7 +155,8 @@ def _waiting(
     plans_to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
         plans_to_decide = [plan for plan in all_plans if plan.status == "proposed" and plan.from_ != name]
-    subjects_shown = {plan.id for plan in plans_to_decide[:1]}
+    first_plans = plans_to_decide[:1]  # the brief has room for the text of one plan
+    subjects_shown = {plan.id for plan in first_plans}
     if rules_shown:
         subjects_shown.add(settings.RULES)
     request = next(shutdowns.open_requests(store, team, name), None)
@@ -176,19 +177,19 @@ def _waiting(
                 "plan": text.clipped_line(plan.plan, _PLAN),
                 "whole": len(plan.plan) <= _PLAN,
             }
-            for plan in plans_to_decide[:1]
+            for plan in first_plans
         ],
         "shutdown": request.id if request else None,
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 
 
-def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: OnceShown) -> Document:
-    """Return the caller's unread and unanswered mail, and its new notices. `toAnswer` is the id of the first question
-    in the mail.
+def _mail(store: Store, team: Team, name: str, subjects_shown: set[str], once_shown: OnceShown) -> Document:
+    """Return the unread and unanswered mail and the new notices of the agent *name*. `toAnswer` is the id of the first
+    question in the mail, or None.
 
-    Two kinds of notices are left out: outdated notices, and notices about a subject in *shown*, because another part of
-    the brief shows it. Once the answer was shown, all notices that it showed or left out are marked as read.
+    Two kinds of notices are left out: outdated notices, and notices about one of the *subjects_shown*, which another
+    part of the brief shows. After the answer was shown, all notices that it has or leaves out are marked as read.
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:
@@ -203,7 +204,8 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new_numbers]
 
     def is_needless(notice: Message) -> bool:
-        if notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED):
+        is_about_rules, event = notice.about == settings.RULES, events.of(notice)[0]
+        if notice.about in subjects_shown and (is_about_rules or event == events.PLAN_PROPOSED):
             return True
         return mail.is_outdated(store, team.name, name, notice)
 
@@ -236,7 +238,7 @@ def _fitting(notices: list[Message]) -> list[Message]:
 
 
 def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: OnceShown) -> Document:
-    """Return the tasks that others ended since the caller last looked, and the number of other changes."""
+    """Return the tasks that others ended since the caller last looked, and the number of their other changes."""
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):

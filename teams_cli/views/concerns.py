@@ -103,7 +103,7 @@ def wait(
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             news.update(lookout.news_after_timeout(timeout or 0.0))
     except BaseException as failure:
-        if isinstance(failure, Ended | errors.WaitRanOut):
+        if isinstance(failure, Ended | errors.WaitRanOut):  # the error says how the work stands
             from teams_cli.views import conditions
 
             failure.state, failure.hint = conditions.after_waiting(store, team, caller, again)
@@ -274,15 +274,16 @@ class Lookout:
 
     def news_after_timeout(self, waited: float) -> Document:
         """The wait timed out: return the news that did not end it, with a description of the state of the work.
-        `timedOut` has the seconds of the wait. If the caller waited until a number of tasks is completed, `timedOut`
-        also says how many are missing.
+        `timedOut` has the seconds of the wait, *waited*. If the caller waited until a number of tasks is completed,
+        `timedOut` also says how many are missing.
 
         Raises:
-            WaitRanOut: There is no such news, or the caller *waited* no time.
+            WaitRanOut: There is no such news, the caller did not wait, or any news would have ended the wait.
         """
         what = "nothing for you" if self.wanted.needed else "nothing"
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
-        if not ((self.wanted.needed or self.wanted.for_work) and waited):
+        may_have_passed_over_news = self.wanted.needed or self.wanted.for_work
+        if waited == 0 or not may_have_passed_over_news:
             raise ran_out
         anything = Wanted(claims_ready=self.wanted.claims_ready, completed=self.wanted.completed)
         news = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
@@ -303,9 +304,11 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """Return the unread messages to show, in full, but not more than are shown at a time. Once they were shown, all
-        that were read for this are marked as read. Return none if nothing has to end the wait: no message, and no fact
-        about one of the *subjects*. *is_busy* says that the caller has a task.
+        """Return the unread messages to show, in full, but not more than are shown at a time. After they were shown,
+        they are marked as read, and so are those that were left out as needless.
+
+        *subjects* are the ids of what the facts are about, and *is_busy* says that the caller has a task. Without facts
+        and without a message that has to end the wait, return no messages, and mark none as read.
         """
         numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         if not numbers:
@@ -341,8 +344,8 @@ class Lookout:
         return {**message.to_document(), "next": step}
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
-        """Return whether no message has to end the wait. A message need not end it if it is for later, or asks for
-        nothing that the caller has to be told at once.
+        """Return whether the wait can go on, because none of the *messages* has to end it. A message need not end the
+        wait if it is for later, or if it asks for nothing that the caller has to be told at once.
         """
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:
@@ -356,8 +359,8 @@ class Lookout:
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
-        """Return the facts that hold now and were not reported to the caller before. If a ready task is offered, this
-        is recorded at once. That the other facts were reported is recorded after the answer was shown.
+        """Return the facts that hold now and were not reported to the caller before. The offer of a ready task is
+        recorded at once. That the facts were reported is recorded only after the answer was shown.
         """
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
         present, leading = facts.overdue(agent), None
@@ -385,8 +388,9 @@ class Lookout:
         return list({each["id"]: each for each in unreported}.values())
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
-        """Return the fact that a caller that waits in order to claim a task has one. It is reported only once, because
-        the caller may wait for something outside the team, and not with mail, for which it may have waited.
+        """Return the fact that the caller has a task already, if the caller waits in order to claim one. It is reported
+        only once, because the caller may be waiting for something outside the team. It is not reported together with
+        mail, because the caller may have waited for this. If it is not reported now, its earlier key stays recorded.
         """
         reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.may_claim and facts.held()):
@@ -395,8 +399,9 @@ class Lookout:
         return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_shown(self, keys: list[str], offer: str | None) -> None:
-        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys, and the *offer*. Of
-        the messages that were shown in full, only the newest ids are kept.
+        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys. Of the messages that
+        were shown in full, only the newest ids are kept. *offer* is the key of the task that was offered; if it is
+        None, an earlier offer is removed.
         """
         offered: Document = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
@@ -408,7 +413,7 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Document]:
-        """Return facts for the pages that others changed since the caller looked."""
+        """Return facts for the pages that others changed since the caller last looked: one each for the first five."""
         from teams_cli.teams import pages
 
         changed = pages.unshown(self.store, self.team, self.caller.name, self._notes.append)

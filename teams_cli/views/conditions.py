@@ -121,7 +121,7 @@ def wait(
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark the notices about the task, plan or landing in *news*, which a wait showed to the agent, as read."""
+    """Mark notices as read that only inform the agent of the task, plan or landing in *news*, which a wait showed."""
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:
         from teams_cli.tasks.landings import LANDING
@@ -179,11 +179,11 @@ def completable(store: Store, team: str, key: str) -> Condition:
     that has become useless, the condition also holds if the task is no longer in progress, or has another owner.
     """
     task = tasks.get(store, team, key)
-    awaited_ids = {*(task.after or ()), *task.blocked_by}
+    awaited_ids = set(task.waits_for)
 
     def look(alarm: Alarm) -> Document | None:
         task_now, status_of = tasks.get(store, team, task.id), dependencies.stored(store, team)
-        if not awaited_ids.issuperset([*(task_now.after or ()), *task_now.blocked_by]):
+        if not awaited_ids.issuperset(task_now.waits_for):
             alarm.ring_in(_NEXT_LOOK)  # the leader added a task, and no topic wakes this wait at its end
         is_open = any(each.status not in FINISHED for each in dependencies.before_completion(task_now, status_of))
         is_held = task_now.status == IN_PROGRESS and task_now.owner == task.owner
@@ -224,7 +224,7 @@ def landing_over(
 
 
 def all_settled(store: Store, team: str) -> Condition:
-    """Return the condition that no task is in progress, and every pending one is blocked by one that has failed."""
+    """Return the condition that no task of the team can go on: see `overviews.settled`."""
 
     def look(alarm: Alarm) -> Document | None:
         settled = overviews.settled(store, team, alarm=alarm)
@@ -258,8 +258,8 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 
 def news_there(store: Store, team: str, agent: str) -> Condition:
-    """Return the condition that the agent has an unread message that was not shown yet and that may ask for something,
-    or says that its own task was edited.
+    """Return the condition that the agent has an unread message that was not shown yet. The message must ask for
+    something, as far as this can be known, or say that the agent's own task was edited.
     """
 
     def look(alarm: Alarm) -> Document | None:
@@ -309,8 +309,8 @@ def task_claimed(store: Store, team: str, caller: Caller, before: Sequence[Condi
 
 
 def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
-    """Return the condition that all tasks are settled, which ends every wait of a member. It holds only once, and never
-    for a leader or the person.
+    """Return the condition that all tasks of the team have ended, which ends every wait of a member. It holds only
+    until the member was shown this, and never for a leader or the person.
     """
     from teams_cli.views.facts import settled_key
 
@@ -355,8 +355,8 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
-    """Return the state of the work in words for a wait that ended without a result, and the same with the command
-    *again*, which waits longer. If nothing is left to do, both say only that all tasks are settled.
+    """Return two texts for a wait that ended without a result: the state of the work, and the same followed by the
+    command *again*, which waits longer. If nothing is left to do, both say only that all tasks are settled.
     """
     state = ""
     try:

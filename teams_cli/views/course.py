@@ -42,7 +42,7 @@ class Graph:
         ]
         """The tasks that block others for ever, because they failed, were cancelled, or do not exist."""
         self.held_up = self.behind(*self.dead_ends)
-        """The tasks that nobody can begin."""
+        """The tasks that nobody can ever begin, because they wait for one of the `dead_ends`."""
 
     def behind(self, *keys: str) -> set[str]:
         """Return the ids of the tasks that wait for one of the tasks *keys*, directly or through other tasks."""
@@ -61,11 +61,11 @@ class Graph:
         hundredth of the time that Python's sets would take.
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
-        bit_of = {key: 1 << place for place, key in enumerate(reversed(order))}
-        in_cycles = [key for key in self.open_blockers if key not in bit_of]
-        bit_of.update({key: 1 << place for place, key in enumerate(in_cycles, len(bit_of))})
+        bit_of = {key: 1 << index for index, key in enumerate(reversed(order))}
+        in_cycles = [key for key in self.open_blockers if key not in bit_of]  # also tasks that wait for a cycle
+        bit_of.update({key: 1 << index for index, key in enumerate(in_cycles, len(bit_of))})
         behind = {key: sum(bit_of[waiting] for waiting in self.behind(key)) for key in in_cycles}
-        for key in reversed(order):
+        for key in reversed(order):  # the tasks that wait for a task come before it
             behind[key] = 0
             for waiting in self.waiting.get(key, ()):
                 behind[key] |= behind[waiting] | bit_of[waiting]
@@ -77,11 +77,11 @@ class Graph:
         return [key for key in self.open_blockers if key not in self.held_up]
 
     def critical_path(self) -> list[str]:
-        """Return the ids of the longest chain of unfinished tasks that wait for each other, first to last. However many
+        """Return the ids of the longest chain of unfinished tasks in which each waits for the one before. However many
         agents there are, the work takes as long as this chain. The result is empty if no task waits for another.
         """
-        chain_length: dict[str, int] = {}
-        following: dict[str, str] = {}
+        chain_length: dict[str, int] = {}  # by the first task of a chain
+        following: dict[str, str] = {}  # by task: the next task of its longest chain
         for key in reversed(self._in_order(self.achievable)):
             candidates = [waiting for waiting in self.waiting.get(key, ()) if waiting in chain_length]
             if candidates:
@@ -102,7 +102,7 @@ class Graph:
         for key in keys:
             open_counts[key] = sum(blocker in open_counts for blocker in self.open_blockers.get(key, ()))
         order = [key for key, open_count in open_counts.items() if not open_count]
-        for key in order:
+        for key in order:  # the list grows meanwhile
             for waiting in self.waiting.get(key, ()):
                 if waiting in open_counts:
                     open_counts[waiting] -= 1
@@ -172,7 +172,7 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
 
 def _estimate(graph: Graph, pace: dict[str, Any], task_count: int, path: list[str]) -> dict[str, Any]:
     """Estimate the seconds until *task_count* more tasks are done, and the range given by the statistical error. The
-    tasks of *path*, the critical path, have to be done one after the other, so the estimate is at least their time.
+    tasks of *path*, the critical path, have to be done one after the other, so they set the least time.
     """
     seconds = task_count * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))

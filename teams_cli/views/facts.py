@@ -107,6 +107,7 @@ class Facts:
         return facts
 
     def held(self) -> list[str]:
+        """Return the ids of the caller's tasks in progress."""
         return [task.id for task in work.held_by(self.store, self.team.name, self.caller.name)]
 
     def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
@@ -130,7 +131,7 @@ class Facts:
                 continue
             try:
                 notes = tasks.get(self.store, self.team.name, work.task_of_key(key)).notes
-            except errors.TeamsError:
+            except errors.TeamsError:  # the history below has the claim, too
                 continue
             if any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes):
                 return True
@@ -160,9 +161,9 @@ class Facts:
     def ready(self, reported: set[str]) -> tuple[FactsByKey, str | None]:
         """Return the facts about the tasks that the caller can claim, by key, and the key of the task that is offered.
 
-        One fact offers the best task that was not reported before. It is the value for all new tasks, except those that
-        are left to other agents. All other keys, such as those in *reported*, have the value None. If no task is new,
-        or all new ones are left, the key of the offered task is None.
+        One fact offers the best task that was not reported before. This fact is the value for all new tasks, except
+        those that are left to other agents. All other keys, such as those in *reported*, have the value None. If no
+        task is new, or all new tasks are left to others, the key of the offered task is None.
         """
         if not self.may_claim or not self._best_ready(_FEW):
             return {}, None
@@ -198,7 +199,7 @@ class Facts:
             task, other_count = new[offer], len(open_tasks) - 1
             assigned = ", assigned to you," if task.assignee == self.caller.name else ""
             text = f"{task.id}{assigned} is ready: {task.title[:_TITLE]}"
-            if other_count or has_more:
+            if other_count or has_more:  # if all others of these are left to other agents, at least one more is known
                 text += f" (and {'at least ' if has_more else ''}{other_count or 1} more)"
             facts |= dict.fromkeys(open_new_keys, fact("ready", task.id, text, steps.CLAIM))
         if has_more and not more_key and (offer or not new):
@@ -206,7 +207,7 @@ class Facts:
         return facts, offer, has_more and bool(new) and not offer
 
     def done(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that no work is left; nothing for a leader and for an agent that is no member."""
+        """Return the fact that all tasks have ended, if so; nothing for a leader and for an agent that is no member."""
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews
@@ -223,6 +224,7 @@ class Facts:
         return rank, tasks.TASK.number_in(task.id)
 
     def _more_key(self, task: Task) -> str:
+        """Return the key of the fact that more tasks are ready; *task* is the last one that was looked at."""
         rank, number = self._order(task)
         return f"{_MORE}{rank}-{number}"
 
@@ -246,19 +248,19 @@ class Facts:
             return not_offered
         waiting = [agent.agent for agent in self._idle if agent.waiting]
         self._may_collide = bool(waiting)
-        before = sum(name < self.caller.name for name in waiting)
+        agents_before = sum(name < self.caller.name for name in waiting)
         no_longer_left = []
-        for place, task in enumerate(not_offered[:before]):
-            turn = time.monotonic() + _TURN * (before - place)
-            seconds = self.offer_times.setdefault(work.ready_key(task), turn) - time.monotonic()
+        for index, task in enumerate(not_offered[:agents_before]):
+            left_until = time.monotonic() + _TURN * (agents_before - index)
+            seconds = self.offer_times.setdefault(work.ready_key(task), left_until) - time.monotonic()
             self.alarm.ring_in(seconds)
             if seconds <= 0:
                 no_longer_left.append(task)
-        return [*not_offered[before:], *no_longer_left]
+        return [*not_offered[agents_before:], *no_longer_left]
 
     def must_give_up(self, key: str) -> bool:
-        """Return whether the caller must give up the task with this *key*, which it was just offered, because another
-        agent was offered it as well. This can happen on a busy machine.
+        """Wait until only one agent is offered the task with this *key*, and return whether the caller, which was just
+        offered it, must give it up. On a busy machine, two agents can be offered the same task.
 
         Each agent records its offer before it looks for other offers, so at least one of the two sees the other's. The
         agent whose name sorts last gives up the task. The other agent waits for that, but after a second it gives up
@@ -273,7 +275,7 @@ class Facts:
                 return True
             has_waited = True
             time.sleep(_TURN / 2)
-        if not has_waited:
+        if not has_waited:  # nobody else was offered the task, so nobody can have claimed it
             return False
         try:  # meanwhile somebody may have claimed it
             task = tasks.get(self.store, self.team.name, work.task_of_key(key))

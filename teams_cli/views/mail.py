@@ -42,8 +42,8 @@ _LONGEST_MAIL = 200
 
 def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> tuple[str, bool]:
     """Return a reminder of what was not shown to the agent *name* yet: unread mail, notices, and messages of its own
-    that were not acknowledged in time. Also return whether there is unread mail that the reminder does not show in
-    full. *last* is the number of the last message in the team, if it is known.
+    that were not acknowledged in time; "" if there is nothing. Also return whether there is unread mail that the
+    reminder does not show in full. *last* is the number of the team's last message; if it is None, it is looked up.
     """
     agent = presence.load(store, team.name, name)
     last = store.last(team.name, MESSAGE) if last is None else last
@@ -138,8 +138,10 @@ def _unread_mail(
 
 
 def _true_texts(notices: list[Message]) -> list[str]:
-    """Return the texts of the notices, as `leases.without_offers` does."""
-    if len(notices) < 2:
+    """Return the texts of the notices. A notice of a lost task lacks the offer to claim the task again if another one
+    says that somebody has taken the task.
+    """
+    if len(notices) < 2:  # then `leases` need not be imported
         return [notice.message for notice in notices]
     from teams_cli.tasks import leases
 
@@ -178,7 +180,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again.
     * A notice that a task can be completed is outdated if the agent no longer has the task.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
-    * For other notices about tasks see `_is_outdated_about`. The rest are never outdated.
+    * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
     """
     event, task_id = events.of(message)
     if message.from_ != SYSTEM or event == events.TASK_RELEASED:
@@ -197,16 +199,16 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 
 
 def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, task: Task) -> bool:
-    """Return whether the *notice* about the *task* is useless to the agent by now."""
+    """Return whether the *notice* about the *task* tells the agent nothing useful any more."""
     event = events.of(notice)[0]
     if event == events.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
         edits = (note for note in task.notes if note.what == "edited" and note.at > notice.timestamp)
         return any("reviewBy" in (edit.changed or ()) for edit in edits)
     if event == events.TASK_EDITED:  # an agent that claims the task is shown the edited text
         return task.owner == agent and (task.claimed_at or "") >= notice.timestamp
-    if event in _OFFERS and task.assignee != agent:
+    if event in _OFFERS and task.assignee != agent:  # the task is assigned to nobody, or to another agent
         return True
-    if task.status != "pending":
+    if task.status != "pending":  # an agent that has claimed the task knows about it
         return task.owner == agent
     if event == events.TASK_ASSIGNED_BLOCKED:
         return not _is_blocked(store, team, task)
@@ -219,7 +221,9 @@ def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, tas
 
 
 def is_for_later(store: Store, team: str, message: Message) -> bool:
-    """Return whether the message only says that a blocked task was edited. The agent that claims it is shown it all."""
+    """Return whether the message only says that a blocked task was edited. An agent that claims a task is shown all of
+    it, so the message need not be shown before.
+    """
     if events.of(message)[0] != events.TASK_EDITED:
         return False
     task = _task_of_notice(store, team, message)
@@ -242,6 +246,7 @@ def _is_blocked(store: Store, team: str, task: Task) -> bool:
 
 
 def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
+    """Return the task that the message is about, if the message is a notice; None for other messages and subjects."""
     event, edited = events.of(message)
     about = edited if event == events.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
@@ -275,7 +280,7 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 
 
 def _shortened(notice: Message, body: str) -> str:
-    """Return the text *body* of the notice on one line, cut if it is too long."""
+    """Return *body*, the text to show of the notice, on one line. It is cut if it is too long."""
     line = _on_one_line(body)
     if events.of(notice)[0] == events.TASK_COMPLETED and len(line) > _LONGEST:
         return text.clipped(line, _LONGEST_RESULT)  # the leader's next wait shows it in full

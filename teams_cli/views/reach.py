@@ -26,8 +26,8 @@ _MOST_SEARCHED = 10_000
 
 
 def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
-    """Return the message *key* as JSON, with its state for each recipient. *reader* is the agent that asks. It can only
-    see its own messages. If *reader* is "", every message can be seen.
+    """Return the message *key* as JSON, with its state for each recipient. *reader* is the agent that asks, and can see
+    only messages from it or to it. If *reader* is "", every message can be seen.
 
     Raises:
         MessageNotFound: There is no such message, or it is neither from nor to the *reader*.
@@ -42,8 +42,9 @@ def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str
 
 
 def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
-    """Return the message as JSON, with its state for each recipient, and whether the acknowledgement is overdue.
-    *inboxes_read* has inboxes that were read before, so that they are read only once for several messages.
+    """Return the message as JSON, with its state for each recipient. If it still has to be acknowledged, `overdue` says
+    whether the time for this has passed. *inboxes_read* has the inboxes that were read for earlier messages, and gets
+    those that are read now.
     """
     inboxes_read = {} if inboxes_read is None else inboxes_read
     document = {
@@ -74,8 +75,8 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """Return the states of messages, without their texts. These are the messages that the *sender* wrote, and those
-    that must be acknowledged. Only the newest messages are searched: *window* is their number.
+    """Return the states, without the texts, of the messages that the *sender* wrote, and of all messages that must be
+    acknowledged. Only the team's newest messages are searched; *window* is their number.
     """
     inboxes_read: dict[str, Inbox] = {}
     wanted = (m for m in _newest_first(store, team.name, window) if m.from_ == sender or m.ack_by)
@@ -84,6 +85,7 @@ def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[s
 
 
 def _newest_first(store: Store, team: str, window: int = _MOST_SEARCHED) -> Iterator[Message]:
+    """Yield the team's newest messages, as many as *window* says (rounded up to a whole block)."""
     last = store.last(team, MESSAGE)
     for end in range(last, max(0, last - window), -_BLOCK):
         yield from reversed(store.fetch(team, MESSAGE, range(max(1, end - _BLOCK + 1), end + 1), []))
@@ -101,7 +103,7 @@ def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_re
         inbox = inboxes_read[name] = inboxes.load_with_new(store, team.name, name)
     document = inboxes.documents([message], inbox)[0]
     entry = inbox.find_open(message.number)
-    if entry and entry.turn is not None:
+    if entry and entry.turn is not None:  # 0 if the turns of the agent are not counted
         turn = {"turn": entry.turn} if entry.turn else {}
         return {"name": name, "state": "shown", "shownAt": entry.read_at, **turn}
     times: dict[str, Any] = {key: document[key] for key in ("readAt", "handledAt") if key in document}

@@ -105,7 +105,7 @@ def _in_tasks(
     """Yield a hit for each part of a task that matches and whose place is in *chosen*."""
     for task in store.search(team, TASK, wanted.words, problems):
         body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
-        if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text
+        if wanted.excerpt(body) is None:  # then the query may also be the task's id, which the answer shows anyway
             body = f"{body}\n{task.id}"
         parts: list[tuple[str, str | None, str | None, str]] = [
             ("tasks", task.updated_at or task.created_at, task.created_by, body),

@@ -33,16 +33,17 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
         for turn in usage.turns:
             turns.append(turn)
             total.add(turn, 1.0)
-            for name, share, part in _parts(by, usage.agent, turn):
-                rows.setdefault(name, _Row()).add(part, share)
-    counted = budgets.total_tokens(turns)
+            for name, share, turn_in_row in _rows_of_turn(by, usage.agent, turn):
+                rows.setdefault(name, _Row()).add(turn_in_row, share)
+    all_tokens = budgets.total_tokens(turns)
+    mail_tokens = budgets.total_tokens(turn for turn in turns if not turn.tasks)
     return {
         "by": by,
         "rows": [
             {by: name, **rows[name].to_document()} for name in sorted(rows, key=lambda name: (-rows[name].size, name))
         ],
         "total": total.to_document(),
-        "coordination": round(budgets.total_tokens(t for t in turns if not t.tasks) / counted, 3) if counted else None,
+        "coordination": round(mail_tokens / all_tokens, 3) if all_tokens else None,
         "budgets": [budget.to_document() for budget in budgets.of_team(store, team)],
     }
 
@@ -71,15 +72,16 @@ class _Row:
         return self.counts["input"] + self.counts["output"]
 
     def to_document(self) -> dict[str, Any]:
+        """Return the row as JSON. Counts of tokens are None if no turn was counted."""
         counts = {**self.counts, "total": self.size}
         is_counted = self.turns > self.uncounted
         shown = {kind: round(count) if is_counted else None for kind, count in counts.items()}
         return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
 
 
-def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[tuple[str, float, TurnUsage]]:
-    """Yield the name of each row to which the turn contributes, the share that counts for it, and the turn, for models
-    reduced to their tokens.
+def _rows_of_turn(by: str, agent: str, turn: TurnUsage) -> Iterator[tuple[str, float, TurnUsage]]:
+    """Yield the name of each row to which the agent's turn contributes, the share of the turn that counts for the row,
+    and the turn. In a row of a model, the turn has only the tokens of this model.
     """
     if by == "agent":
         yield agent, 1.0, turn
@@ -88,6 +90,7 @@ def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[tuple[str, float, T
         for name in names:
             yield name, 1.0 / len(names), turn
     else:
-        for model in dict.fromkeys(tokens.model or "unknown" for tokens in turn.tokens or ()) or ["unknown"]:
+        models = dict.fromkeys(tokens.model or "unknown" for tokens in turn.tokens or ())
+        for model in models or ["unknown"]:  # a turn without tokens counts as uncounted
             tokens = turn.tokens and [each for each in turn.tokens if (each.model or "unknown") == model]
             yield model, 1.0, turn.having(tokens=tokens)
