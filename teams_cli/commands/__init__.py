@@ -59,8 +59,11 @@ _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
-    """Return the command with this *name*. The name may also be a synonym, such as `list-tasks` for `get-tasks`. Return
-    None if there is no such command. Only the module that declares the command is imported.
+    """Return the command with this *name*, which may also be a synonym, such as `list-tasks` for `get-tasks`; None if
+    there is no such command. Only the module that declares the command is imported.
+
+    Raises:
+        ExtensionMissing: An extension that is not installed has the command.
     """
     synonyms = meaning_the_same(name)
     for synonym in synonyms:

@@ -77,6 +77,7 @@ def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options:
 
 
 def _run(call: Call, detach: bool, **options: Any) -> Any:
+    """Start an agent. Unless *detach* is set, wait until all agents of its run are done, and return the outcome."""
     started = starting.run_agent(call.store, call.team, call.caller, _request(call, **options))
     if detach:
         return _started(started)
@@ -121,14 +122,14 @@ def _started(session: Session) -> dict[str, Any]:
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
-    """Return the outcome and the output of the agent as JSON. If a shell was started with a prompt that was meant for a
-    model, a hint is added.
-    """
+    """Return the outcome of the agent as JSON, with its output if the session has ended."""
     return _result(session, outputs.load(call.store, call.team, session.agent) if session.ended else None)
 
 
 def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
-    """Return the outcome of the session as JSON, with its *output*."""
+    """Return the outcome of the session as JSON, with its *output*. If a shell was started with a prompt that was
+    probably meant for a model, a hint is added.
+    """
     document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
@@ -142,7 +143,7 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
 
 
 def _last_words(output: outputs.Output | None) -> dict[str, Any]:
-    """Return the output of the agent's last turn under `output`, and outputs of earlier turns under `earlier`."""
+    """Return the output of the agent's last turn under `output`, and the outputs of earlier turns under `earlier`."""
     if output is None:
         return {"output": None}
     return {"output": output.text, "earlier": output.earlier} if output.earlier else {"output": output.text}
@@ -199,6 +200,7 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _stop(call: Call, to: str) -> Any:
+    """Stop an agent: end the client that was opened for it without a person, or else stop its session."""
     if interrupting.stop_unattended(call.store, call.team, call.caller, to, call.environ):
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
@@ -214,6 +216,7 @@ def _resume(call: Call, to: str) -> Any:
 
 
 def _pause_state(session: Session) -> dict[str, Any]:
+    """Return the state of the session as JSON. `paused` is true as well if it will pause after the present turn."""
     return {
         "agent": session.agent,
         "state": session.state,
@@ -225,7 +228,8 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
     started = {session.agent: session for session in ending.all_of(call.store, team.name, call.problems)}
     rows = []
-    for name in [member.agent_id for member in team.roster() if of in (None, member.agent_id)]:
+    names = [member.agent_id for member in team.roster() if of in (None, member.agent_id)]
+    for name in names:
         history = presence.load(call.store, call.team, name).status_history
         row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in history], "state": None}
         if session := started.get(name):

@@ -144,7 +144,9 @@ class Call:
     def in_team(self, step: str) -> str:
         """Return the text *step*, with `--team` added to each command that would otherwise act in another team."""
         default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
-        if "teams " not in step or not self.given_team or self.given_team in (default_team, self._team_without_name):
+        if "teams " not in step or not self.given_team:
+            return step
+        if self.given_team in (default_team, self._team_without_name):  # the next command finds this team, too
             return step
         if not default_team and self.only_team() == self.given_team:
             return step
@@ -252,7 +254,7 @@ class Call:
             team = self.load_team()
         except errors.TeamsError:  # the command itself is refused if it needs the team
             return
-        if team.roles or self.config.permission or self.config.agent:
+        if team.roles or self.config.permission or self.config.agent:  # else no rule can forbid reading
             permission.refuse_reading(team, self.caller, command)
 
     def _wake_recipients(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
@@ -333,7 +335,9 @@ class Call:
             return False
 
     def set_next_step(self) -> None:
-        """Set the next command, which continues the work of the caller, or waits; or the text that all is done."""
+        """Set the next command, which continues the work of the caller or waits. If nothing is left to do, set the text
+        that says this.
+        """
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 
@@ -358,11 +362,11 @@ class Call:
             owing = self.store.owing(team) if team else ()
         except errors.TeamsError:  # a later command sends them: this one does not depend on them
             return
-        for name, key in owing:  # the kind of a record that owes notices, and its key
+        for kind_name, key in owing:  # of each record that owes notices
             from teams_cli import kinds
             from teams_cli.messages import notices
 
-            if kind := kinds.BY_NAME.get(name):
+            if kind := kinds.BY_NAME.get(kind_name):
                 notices.send_owed_by(self.store, team, kind, key)
 
     def notify(self, team: Team) -> None:
@@ -387,8 +391,8 @@ class Call:
             return ""
 
     def reminder(self, once_shown: OnceShown) -> str:
-        """Return lines about news that the caller was not shown yet; "" if there is none. If they do not show all
-        unread mail in full, the next command of the answer, if it has one, becomes the command that reads mail.
+        """Return lines about news that the caller was not shown yet; "" if there is none. If the lines do not show all
+        unread mail in full and the answer has a next command, this becomes the command that reads mail.
         """
         # `given_team` is empty if the command acted in no team. Then nothing says in which team to look for news.
         if self.caller is None or self.caller.is_human or not self.given_team:
@@ -400,8 +404,8 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            last = self._last_message
-            text, has_unshown_mail = mail.reminder(self.store, team, self.caller.name, once_shown, last)
+            name, last_message = self.caller.name, self._last_message
+            text, has_unshown_mail = mail.reminder(self.store, team, name, once_shown, last_message)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.next_step and has_unshown_mail:
@@ -576,7 +580,8 @@ class Attempt:
                 recorded_uid, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
                 uid = recorded_uid.decode(errors="replace") if words == self._words else new_uid
                 if self._lock is None:  # the same command is under way: both are meant, unless the other was cancelled
-                    other = _UNDER_WAY.get(self._path, lambda: None)()
+                    weak_reference = _UNDER_WAY.get(self._path)
+                    other = weak_reference() if weak_reference else None
                     return uid if other and other._call.is_given_up() else new_uid
                 _UNDER_WAY[self._path] = ref(self)
                 os.ftruncate(self._lock, 0)
@@ -589,9 +594,10 @@ class Attempt:
         if failure is None:
             self._call.once_answered(self._end)
         elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
-            self._end()  # the change was refused, so a repeat is a new attempt
+            self._end()  # the change was refused, so a repeat is a new attempt; after other failures, it is the same
 
     def _end(self) -> None:
+        """Forget the attempt: the next command with these words is a new one."""
         disk.discard(self._path)
         self._release()
 

@@ -79,11 +79,12 @@ def _here(call: Call, name: str | None, forget: bool) -> Any:
     if name:
         teams.get(call.store, name)
     if name or forget:
-        bindings.bind_directory(root, directory, name or "")
+        bindings.bind_directory(root, directory, name or "")  # "" unlinks the directory
     return {"directory": directory, "team": bindings.team_here(root, directory) or None}
 
 
-def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
+def _client_settings(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
+    """Return the client's settings files, with the hooks first: those of the *project*, or else the user's own."""
     if project and user:
         raise errors.WrongUsage("--project and --user can't be combined", "Choose one.")
     if project:
@@ -109,6 +110,7 @@ def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
 def _install(
     call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool, agents_md: bool
 ) -> Any:
+    """Add the plugin to the client or, if it can't have the plugin, change its settings. Show and ask before that."""
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -122,10 +124,11 @@ def _install(
     if trouble:
         call.say(trouble)
     asks = not (only_print or yes) and call.person is not None and call.person.is_here()
+    # A client without a directory for settings can be connected only by a plugin.
     has_plugin = known.get(client).home is None or plugins.is_installed(call.store.root, client)
     needs_plugin = plugin or (has_plugin and not project)
-    by_default = bool(program) and not (trouble or project or user)
-    if needs_plugin or (by_default and _can_have_plugin(call, client)):
+    plugin_is_default = bool(program) and not (trouble or project or user)
+    if needs_plugin or (plugin_is_default and _can_have_plugin(call, client)):
         planned = _change_plugin(call, client, True, is_wanted=True)
         if only_print or (asks and not _agrees(call, planned["commands"])):
             return planned
@@ -135,19 +138,20 @@ def _install(
             if needs_plugin:
                 raise
             call.say(f"{problem.message}. Its settings are changed instead")
-    files = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
+    files = _client_settings(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
     return _change_settings(call, client, files, ours, only_print, asks)
 
 
 def _change_settings(
     call: Call, client: str, files: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
 ) -> Any:
+    """Write *ours*, the hooks and the MCP server, into the *files* with settings. If *asks*, ask the person before."""
     planned = [installation.install(call.store, file, ours) for file in files]
     asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
         return _outcome(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
-        changes = [installation.install(call.store, file, ours) for file in files]
+        changes = [installation.install(call.store, file, ours) for file in files]  # the files may have changed
         for change in changes:
             installation.apply(call.store, change)
     doorbells.readmit(terminals_directory(call.store.root), client)
@@ -157,16 +161,17 @@ def _change_settings(
 
 
 def _can_have_plugin(call: Call, name: str) -> bool:
+    """Return whether a plugin exists and would run this program, and the user's settings have no hooks of `teams`."""
     client, program = known.get(name), which("teams", path=call.environ.get("PATH"))
     if client.plugin is None or program is None:
         return False
     if os.path.dirname(os.path.realpath(program)) != os.path.realpath(os.path.dirname(sys.executable)):
         return False  # the plugin runs `teams` from PATH, which must be this program
-    return not any(file.hook_commands() for file in _places(call, name, project=False, user=True))
+    return not any(file.hook_commands() for file in _client_settings(call, name, project=False, user=True))
 
 
 def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
-    """Add the plugin to the client if it *is_wanted*, or else remove it."""
+    """Add the plugin to the client if it *is_wanted*, or else remove it. With *only_print*, only return the plan."""
     client, root = known.get(name), call.store.root
     if client.plugin is None:
         raise errors.InvalidValue(
@@ -208,12 +213,14 @@ def _beside_plugin(client: Client, files: list[SettingsFile]) -> list[SettingsFi
 
 
 def _agrees(call: Call, planned: list[str]) -> bool:
+    """Show the *planned* changes, and return whether there is a person who agrees to them."""
     for line in planned:
         call.say(line)
     return call.person is not None and call.person.agrees("Make this change?")
 
 
 def _ours(name: str, project: bool) -> Ours:
+    """Return what `teams` writes into the client's settings: the command of its hooks, and the MCP server, if any."""
     # The settings of a project are for everybody who works on it, so these entries name no path of this machine.
     client = known.get(name)
     hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
@@ -224,7 +231,7 @@ def _ours(name: str, project: bool) -> Ours:
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
         return _change_plugin(call, client, only_print, is_wanted=False)
-    files = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
+    files = _client_settings(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
         return _outcome(call, [installation.uninstall(call.store, file) for file in files], only_print)
     doorbells.dismiss(terminals_directory(call.store.root), client)
@@ -236,7 +243,9 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 
 def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
-    """Return the outcome: `diff` and `changed` of all files, the other keys of the first one, which has the hooks."""
+    """Return the outcome as JSON. `diff` and `changed` are those of all files together. The other keys are those of the
+    first file, which has the hooks.
+    """
     files: list[dict[str, Any]] = [
         {
             "path": change.place.path,

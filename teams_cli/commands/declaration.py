@@ -78,7 +78,7 @@ class Parameter:
 
     def is_given(self, value: Any) -> bool:
         """Return whether the value differs from the default."""
-        return bool(value) if self.many else value != self.default
+        return bool(value) if self.many else value != self.default  # several values may be a list or a tuple
 
     @property
     def meaning(self) -> str:
@@ -145,7 +145,8 @@ class Parameter:
             raise refusal(f"{shown} is not a valid {self.shown}", f"Give a number from {self.least}{most}.")
 
     def convert(self, word: str) -> Any:
-        """Return the value that *word* means. *word* comes from the command line or from a request.
+        """Return the value that *word* means. *word* comes from the command line or from a request. A length of time is
+        returned as a number of seconds, or of days if the parameter takes DAYS; there, a number without unit is days.
 
         Raises:
             ValueError: It is not a number, or not one of the choices.
@@ -154,7 +155,7 @@ class Parameter:
             raise ValueError(word)
         if self.metavar == "DAYS":
             has_unit = word[-1:].isalpha()
-            seconds = seconds_in(word if has_unit else f"{word}d")
+            seconds = seconds_in(word if has_unit else f"{word}d")  # checks the number, too
             return seconds / seconds_in("1d") if has_unit else float(word)
         return seconds_in(word) if self.duration else self.type(word)
 
@@ -238,7 +239,7 @@ class Command:
     gist: Sequence[str] = ()
     """The fields of each row that a list has where space is short."""
     newest_last = False
-    """Its list begins with the oldest, which is left out first where space is short."""
+    """The list in its answer begins with the oldest row. Where space is short, this row is left out first."""
     in_team = True
     """It is about one team, and done by a member of it."""
     changes = True
@@ -260,9 +261,9 @@ class Command:
     outside = False
     """It is offered also before an agent is in a team."""
     quiet = False
-    """It shows unread mail itself."""
+    """It shows unread mail itself, so its answer needs no reminder of mail."""
     whole = False
-    """Its answer is never cut: it shows what is cut elsewhere, or goes into a file."""
+    """Its answer is never cut, because it shows in full what other answers cut, or because it goes into a file."""
     moves = False
     """It may change the rights of its caller."""
     for_person = False
@@ -345,6 +346,7 @@ class Command:
             call.settle()
             call.signs.note_return()
         notes_caller = self.changes or not self.at_shell
+        # Waits call this function from time to time.
         act_before, meanwhile.act = meanwhile.act, call.signs.keep_alive
         changes_before = call.store.changed
         try:
@@ -384,10 +386,10 @@ class Command:
                 values[name] = tuple(each_name(value))
 
     def _single_id(self, values: dict[str, Any]) -> Parameter | None:
-        """Return the parameter that takes one id, and for which the command runs with each of several ids. None if this
-        parameter has no value, or if the command has no such parameter.
+        """Return the parameter that takes one id. If it is given several ids, the command runs once for each. Return
+        None if the command has no such parameter, or if the parameter has no value.
         """
-        for parameter in reversed(self.own):
+        for parameter in reversed(self.own):  # `--task` is last, and counts first
             takes_one_id = parameter.is_id and not parameter.many and not parameter.listed
             if takes_one_id and values[parameter.name] and (parameter.positional or parameter.name == "task"):
                 return parameter

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _OWN, _BELOW, _WRITTEN = ".", "/", ">"
+"""The limits of `Command.held` for the own team, for paths below the working directory, and for files to write."""
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
@@ -52,14 +53,16 @@ def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict
     """
     holder = environment.holder(call.environ)
     session = _session(call, holder)
-    level = holder.level if holder else session.permissions if session and not session.ended else None
-    if level is None or level == permissions.LEVELS[-1]:
+    level = session.permissions if session and not session.ended else None
+    if holder:
+        level = holder.level
+    if level is None or level == permissions.LEVELS[-1]:  # the highest level, `all`, has no limits
         return values
     if holder:
         _refuse_other_identity(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
-    directory = call.current_directory
+    directory = call.current_directory  # `_act_as_started` may change it
     own_directory = os.path.realpath(session.worktree or session.directory) if session else ""
     _act_as_started(call, holder, own_directory)
     limits = dict(_name_and_limit(opened) for opened in command.held.split())
@@ -73,7 +76,7 @@ def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict
             if is_given:
                 _refuse_value(level, command, parameter, limit, value, call.given_team)
         elif value and (session or is_given):  # the default is the directory of the process
-            start = directory if is_given else call.current_directory
+            start = directory if is_given else call.current_directory  # where a relative path begins
             paths = value if parameter.many else [value]
             whole_paths = [_path_inside(level, own_directory, start, path, parameter) for path in paths]
             resolved[parameter.name] = tuple(whole_paths) if parameter.many else whole_paths[0]
@@ -81,9 +84,9 @@ def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict
 
 
 def _act_as_started(call: Call, holder: Holder | None, own_directory: str) -> None:
-    """Give the *call* the display name and the type with which its agent was started, so that it comes back as the same
-    after leaving. In a repository inside *own_directory*, the call acts in *own_directory* instead, because git is to
-    obey no configuration that the agent can write.
+    """Give the *call* the display name and the type with which its agent was started, so that an agent that left and
+    joins again still has them. If the call is made in a repository inside *own_directory*, let it act in
+    *own_directory* instead, because git must not obey configuration that the agent can write.
     """
     if call.caller:
         environ = holder.environ if holder else {}
@@ -122,8 +125,9 @@ def _name_and_limit(opened: str) -> tuple[str, str]:
 
 
 def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Parameter) -> str:
-    """Return the *path* with all links resolved. Refuse a path outside the *allowed* directory, which may be "", and a
-    path from which a program might take commands: a hidden file, a file with a second name, or another repository.
+    """Return the *path*, which is relative to *start*, with all links resolved. Refuse a path outside the *allowed*
+    directory; if that is "", refuse every path. Also refuse a path from which a program might take commands: a hidden
+    file, a file with a second name, or another repository.
     """
     whole_path = os.path.realpath(os.path.join(start, path))
     is_inside = bool(allowed) and (whole_path == allowed or whole_path.startswith(f"{allowed.rstrip('/')}/"))
@@ -156,7 +160,7 @@ def _refuse_other_identity(holder: Holder, call: Call) -> None:
     if holder.agent and name != holder.agent:
         try:
             member = call.load_team().member(name)
-        except errors.TeamsError:
+        except errors.TeamsError:  # without the team, nothing shows that the name is a child's
             member = None
         if member is None or member.child_of != holder.agent:  # it runs in no client of the agent
             action = f"act as {name}" if name else "act under no name"
@@ -175,7 +179,7 @@ def _session(call: Call, holder: Holder | None) -> Session | None:
     try:
         team = call.load_team()
         member = team.find(call.agent)
-        name = (holder and holder.agent) or (member and member.child_of) or call.agent
-        return sessions.find(call.store, team.name, name)
+        parent = (holder and holder.agent) or (member and member.child_of)
+        return sessions.find(call.store, team.name, parent or call.agent)
     except errors.TeamsError:
         return None

@@ -141,7 +141,7 @@ def _show(call: Call, message: str) -> Any:
     from teams_cli.views import reach
 
     team = require(call.store, call.team, call.known_caller, "read-messages").team
-    reader = "" if call.agent in (HUMAN, team.leader) else call.agent
+    reader = "" if call.agent in (HUMAN, team.leader) else call.agent  # "" may see every message
     return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", reader)
 
 
@@ -177,6 +177,7 @@ def _attend(call: Call) -> Any:
 
 
 def _reply(call: Call, message: str, text: str) -> Any:
+    """Answer a message. If the message asks a question, the *text* becomes the answer to this question."""
     from teams_cli.questions import answering
 
     if question := answering.asked_by(call.store, call.team, call.caller, message):
@@ -219,6 +220,8 @@ def words_of_read(messages: list[dict[str, Any]]) -> Parts:
 
 
 def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
+    """Return a line about the message, and its text, which is cut at a limit if *is_bounded* is set."""
+    # A message that needs no answer is handled when it is read. This is not worth saying.
     is_handled = document.get("handledAt", "") > document.get("readAt", "")
     is_for_reader = "reach" not in document  # else the states for all recipients are shown
     head = f"{document['id']}, {ago(document['timestamp'])}"
@@ -244,9 +247,10 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
     return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
 
 
-def state_in_words(each: dict[str, Any]) -> str:
-    turn = f" (turn {each['turn']})" if "turn" in each else ""
-    return f"{each['state'].replace('_', ' ')}{turn}"
+def state_in_words(reach: dict[str, Any]) -> str:
+    """Return the state of a message for one recipient, such as `read`. *reach* is an entry of the message's `reach`."""
+    turn = f" (turn {reach['turn']})" if "turn" in reach else ""
+    return f"{reach['state'].replace('_', ' ')}{turn}"
 
 
 def words_of_reached(document: dict[str, Any]) -> Parts:

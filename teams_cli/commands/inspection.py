@@ -178,9 +178,9 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
         for team in call.store.teams():
             if only in (None, "", team):
                 call.settle(team)
-        beneath = environment.opencode_directory(call.store.root, call.environ)
+        opencode_directory = environment.opencode_directory(call.store.root, call.environ)
         findings = of_teams.examine(
-            call.store, call.config, fix, only or "", beneath, call.environ, call.current_directory
+            call.store, call.config, fix, only or "", opencode_directory, call.environ, call.current_directory
         )
         findings += clients.roots_apart(call.store.root, call.environ)
     is_bad = any(finding["level"] == "problem" for finding in findings)
@@ -302,7 +302,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
 
 
 def _remedy(finding: dict[str, Any]) -> str:
-    """Return what to do about the finding; "" if nothing has to be done, or nothing is known."""
+    """Return what to do about the finding; "" if nothing has to be done or is known, or *finding* is empty."""
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 

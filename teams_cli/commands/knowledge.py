@@ -196,7 +196,7 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
     room = _LONGEST_BRIEF - len(head) - len(ending) - 2  # two line breaks
-    while lines and sum(len(line) + 1 for line, _ in lines) > room:
+    while lines and sum(len(line) + 1 for line, _ in lines) > room:  # leave out the longest line of the highest rank
         lines.remove(max(lines, key=lambda line_and_rank: (line_and_rank[1], len(line_and_rank[0]))))
     return [head, *(line for line, _ in lines), *ending.splitlines()]
 

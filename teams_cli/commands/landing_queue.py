@@ -30,8 +30,8 @@ _EVERY = 30.0
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
     """Return the task, which was just completed, as JSON.
 
-    If completed tasks land by themselves, queue the task, and add the landing under `lands`. This is the state of the
-    landing after two seconds. With *patience*, it is its state after up to 30 seconds.
+    If completed tasks land by themselves, queue the task, wait a little for the outcome, and add the landing, as it is
+    then, under `lands`. The wait takes up to two seconds; with *patience*, up to 30 seconds.
     """
 
     def land() -> Any:
@@ -86,7 +86,7 @@ def land_interrupted(call: Call, task_id: str) -> None:
     if task.status == "completed":
         call.say(f"{task_id} is queued to land now: the command that completed it was interrupted")
         landed_too(call, task)
-    else:
+    else:  # it was reopened, or its completion was never stored: nothing has to land
         note_queued(call, task)
 
 
@@ -97,7 +97,7 @@ def lands_by_itself(call: Call) -> bool:
 
 def start(call: Call) -> bool:
     """If landings are open, start the process that merges branches (the lander), because it may have been killed.
-    Return whether landings are open.
+    Return whether this was done.
     """
     from teams_cli.tasks import landings
 
@@ -114,7 +114,7 @@ def tending(call: Call) -> Callable[[Alarm], None]:
     """Return a function that waits call each time before they look for news. While landings are open, it starts the
     process that merges branches every 30 seconds, because the process may have been killed.
     """
-    due = 0.0
+    due = 0.0  # when the process is next started; 0 if no landing was open at the last look
 
     def tend(alarm: Alarm) -> None:
         nonlocal due
@@ -193,6 +193,6 @@ def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
 
 
 def words_of_landing(landings: list[dict[str, Any]]) -> Parts:
-    [landing] = landings
+    [landing] = landings  # the list has only the landing that was asked for
     names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
     return [*lines_of_landing(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

@@ -59,8 +59,8 @@ def _send(
         )
 
     if uid is None and call.caller:
-        with Attempt(call, "send-message", *names, text, str(fyi), str(ack_required)) as attempt:
-            sent = send(attempt)
+        with Attempt(call, "send-message", *names, text, str(fyi), str(ack_required)) as attempt_uid:
+            sent = send(attempt_uid)
     else:
         sent = send(uid)
     if ack_required:  # the message is sent, so a failure to expect its receipt is only reported
@@ -69,7 +69,7 @@ def _send(
 
 
 def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
-    """Refuse a message whose recipient and text were swapped: only the *text* is the name of a member."""
+    """Refuse a message whose recipient and text were swapped: *text* is a member's name, and none of *names* is."""
     members = {*team.active_names(), HUMAN}
     if text in members and not members.intersection(names) and to != "leader":
         hint = f'Write the recipient first: teams send-message {text} "{to}"'
@@ -120,8 +120,8 @@ def _other_owners(call: Call, task_refs: str) -> list[str]:
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
     if uid is None and call.caller:
-        with Attempt(call, "broadcast-message", text) as attempt:
-            return _broadcast(call, text, attempt)
+        with Attempt(call, "broadcast-message", text) as attempt_uid:
+            return _broadcast(call, text, attempt_uid)
     sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
     if sent.from_ != HUMAN:  # the message is sent, so a failure here is only reported
         call.try_to(lambda: presence.introduce(call.store, call.team, sent.from_, sent.message))

@@ -54,15 +54,15 @@ def clock_time(at: str | None) -> str:
         return "-"
     try:
         then = parse_rfc3339(at).astimezone()
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # somebody edited it by hand
         return at
     today = SystemClock().now().astimezone().date() == then.date()
     return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """Return the state of an agent in a list. If its provider limits it, add until when. If it is idle and may have
-    ended its work, say so.
+    """Return the state, or the trouble, of an agent in a list. For an agent that its provider limits, the end of the
+    limit is added. For an idle agent that may have ended its work, the result says this instead.
     """
     state = str(agent.get("trouble") or agent["state"])
     if state == "idle" and agent.get("mayHaveEnded"):
@@ -71,7 +71,7 @@ def agent_state(agent: dict[str, Any]) -> str:
 
 
 def time_left(moment: str) -> str:
-    """Return the time that is left until the *moment*, such as `4 min left`."""
+    """Return the time that is left until the *moment*, such as `4 min left`. A part of a second counts as a second."""
     return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
 

@@ -52,7 +52,8 @@ def _show(call: Call, plan: str) -> Any:
     team = call.load_team()
     shown = plans.get(call.store, team.name, plan)
     standing = call.caller and standing_of(team, call.caller)
-    if shown.status == "proposed" and call.caller and (call.caller.is_human or (standing and standing.leads)):
+    may_decide = call.caller and (call.caller.is_human or (standing and standing.leads))
+    if shown.status == "proposed" and may_decide:
         call.next_step = steps.decide(shown.id)
     return shown.to_json()
 
@@ -68,13 +69,14 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
 
 
 def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | None) -> Any:
-    why = _given_once(feedback, feedback_option, 'Write: teams reject-plan ID "WHY"')
+    why = _reason_given_once(feedback, feedback_option, 'Write: teams reject-plan ID "WHY"')
     rejected = plans.reject(call.store, call.team, call.caller, plan, why)
     _set_next_step(call)
     return rejected.to_document()
 
 
-def _given_once(as_argument: str | None, as_option: str | None, usage: str) -> str:
+def _reason_given_once(as_argument: str | None, as_option: str | None, usage: str) -> str:
+    """Return the reason, which is given as an argument or as an option. Refuse if it is given twice or not at all."""
     reasons = [reason for reason in (as_argument, as_option) if reason is not None]
     if len(reasons) != 1:
         raise errors.WrongUsage("give the reason once", usage)
@@ -132,9 +134,9 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reason_option: str | None) -> Any:
     is_id_given = shutdown and (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#")))
-    if shutdown and not is_id_given:  # the first word belongs to the reason
+    if shutdown and not is_id_given:  # this word is not an id: it is the beginning of the reason
         shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))
-    why = _given_once(reason, reason_option, 'Write: teams reject-shutdown "WHY"')
+    why = _reason_given_once(reason, reason_option, 'Write: teams reject-shutdown "WHY"')
     return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 

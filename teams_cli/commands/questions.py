@@ -114,6 +114,7 @@ class _Collecting:
         self._process: tuple[int, str, str] | None = None
 
     def start(self, question: Question) -> None:
+        """Ask the members. If forks or commands answer for some of them, start the process that collects answers."""
         from teams_cli.agents import answering as collector
 
         store = self._call.store
@@ -135,7 +136,7 @@ class _Collecting:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs. True as well if this can't be known."""
+        """Whether the process was started and has not ended. True also if its end can't be noticed from here."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 

@@ -124,7 +124,7 @@ def _define(call: Call, name: str, skill: list[str], workflow: str | None, **fie
     if workflow:
         from teams_cli.workflows import files
 
-        files.path_of(workflow, call.directory)
+        files.path_of(workflow, call.directory)  # refuses a workflow that does not exist
     definition = role_definitions.define(
         call.store, call.team, call.caller, name, skills=skill, workflow=workflow, **fields
     )
@@ -158,7 +158,8 @@ def words_of_teams(rows: list[dict[str, Any]]) -> Parts:
 def words_of_team(team: dict[str, Any]) -> Parts:
     rows = []
     for member in team["members"]:
-        state = "stopped" if "stoppedBy" in member else "left" if "leftAt" in member else "member"
+        state = "left" if "leftAt" in member else "member"
+        state = "stopped" if "stoppedBy" in member else state
         names = [member.get("agentType", ""), member.get("agentName", "")]
         rows.append([member["agentId"], member["role"], *names, state])
     head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {ago(team['createdAt'])}"

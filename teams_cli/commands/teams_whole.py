@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _ACTION_FOR = {"work": "merge", "empty": "remove"}
-"""By the state of a worktree that an agent left, the action of `teams worktree` to propose. It is `diff` for others."""
+"""By the state of a worktree that is left, the action of `teams worktree` to propose. For others, it is `diff`."""
 
 
 def _close(call: Call, force: bool) -> Any:

@@ -90,6 +90,7 @@ def _run(
         _refuse_unwritable(report)
     assert call.person is not None
     with ExitStack() as stack, call.person.progress() as progress:
+        # The person can be asked once the team of the run exists.
         progress.on_begin = lambda team: stack.enter_context(questions.asking_person_beside(call, team))
         if resume:
             if var or agents is not None:
@@ -150,8 +151,8 @@ def _request(
 
 
 def _interrupted_team(call: Call, workflow: str | None) -> str:
-    """Return the team of the run to resume: the team that was named, or that of the only run (of the *workflow*, if it
-    is given) that can be resumed.
+    """Return the team of the run to resume: the team that was named, or else the team of the only run that can be
+    resumed. If *workflow* is given, only runs of this workflow count. *workflow* is a name or a file.
     """
     from teams_cli.runs import runs
     from teams_cli.workflows import files
