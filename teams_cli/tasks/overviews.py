@@ -92,12 +92,12 @@ def settled(
     *overview_read* is the overview, if it was read before. A task that was just completed may be about to land. Then
     None is returned, and the *alarm* is set for the time at which this will be known.
     """
-    present = overview_read or overview(store, team)
-    counts, stuck = present.counts, present.stuck
+    known = overview_read or overview(store, team)
+    counts, stuck = known.counts, known.stuck
     has_claimable_task = counts["pending"] > len(stuck)
     if has_claimable_task or counts[IN_PROGRESS] or counts.get(IN_REVIEW) or has_unlanded_task(store, team):
         return None
-    if _is_about_to_land(store, team, present.tasks_read):
+    if _is_about_to_land(store, team, known.tasks_read):
         if alarm:
             alarm.ring_in(_QUEUED_WITHIN)
         return None

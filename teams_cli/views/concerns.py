@@ -383,9 +383,9 @@ class Lookout:
                 present = {key: each for key, each in present.items() if key not in new_ready}
         unreported = [each for key, each in present.items() if each and key not in reported]
         keys_recorded = {key for key in agent.told if not mail.is_message(key)}
-        if unreported or keys_recorded != set(present):
+        if unreported or keys_recorded != set(present):  # the record also changes if a fact no longer holds
             self._notes.append(lambda: self._note_shown(sorted(present), offer))
-        return list({each["id"]: each for each in unreported}.values())
+        return list({each["id"]: each for each in unreported}.values())  # several new tasks share one fact
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
         """Return the fact that the caller has a task already, if the caller waits in order to claim one. It is reported

@@ -191,7 +191,7 @@ class Facts:
         more_key = next((key for key in reported if key.startswith(_MORE)), "") if has_more else ""
         if more_key:  # from its position on, all tasks count as reported, even if better ones hid them meanwhile
             new = {key: task for key, task in new.items() if self._order(task) < _position(more_key)}
-            facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
+            facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None  # it stays reported
         open_tasks = self._open_to_caller(ready) if new else []
         open_new_keys = [key for key in map(work.ready_key, open_tasks) if key in new]
         offer = open_new_keys[0] if open_new_keys else None
@@ -202,9 +202,10 @@ class Facts:
             if other_count or has_more:  # if all others of these are left to other agents, at least one more is known
                 text += f" (and {'at least ' if has_more else ''}{other_count or 1} more)"
             facts |= dict.fromkeys(open_new_keys, fact("ready", task.id, text, steps.CLAIM))
-        if has_more and not more_key and (offer or not new):
+        is_left_to_others = bool(new) and not offer
+        if has_more and not more_key and not is_left_to_others:
             facts[self._more_key(ready[-1])] = None
-        return facts, offer, has_more and bool(new) and not offer
+        return facts, offer, has_more and is_left_to_others
 
     def done(self, reported: set[str]) -> FactsByKey:
         """Return the fact that all tasks have ended, if so; nothing for a leader and for an agent that is no member."""

@@ -93,7 +93,7 @@ def _hit(place: str, key: str, at: str | None, sender: str | None, text: str, **
 def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[errors.TeamsError]) -> Iterator[Hit]:
     for message in store.search(team, MESSAGE, wanted.words, problems):
         if wanted.since is not None and parse_rfc3339(message.timestamp) < wanted.since:
-            return  # the rest are older
+            return  # newer messages come first, so all others are older
         excerpt = wanted.excerpt(message.message) if wanted.admits(message.from_, message.timestamp) else None
         if excerpt is not None:
             yield _hit("messages", message.id, message.timestamp, message.from_, excerpt, to=message.to)
