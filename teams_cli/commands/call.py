@@ -286,12 +286,12 @@ class Call:
             return None
 
     def once_shown(self, note: Callable[[], object]) -> None:
-        """Register a function to be called once the answer is written. It records that the caller was shown news."""
+        """Register a function that records that the caller was shown news. It is called once the answer is written."""
         self.tells_news = True
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Register a function to be called once the answer is written. If it records news, use `once_shown` instead."""
+        """Register a function to be called once the answer is written. `once_shown` is for news that was shown."""
         self._to_note.append(note)
 
     @property
@@ -498,7 +498,7 @@ class SignsOfLife:
             self.notify_of_conflicts()
 
     def notify_of_conflicts(self) -> None:
-        """Notify each agent once whose work conflicts with the caller's worktree."""
+        """Notify the agents whose work conflicts with the caller's worktree. Each conflict is reported only once."""
         store, team, name = self._call.store, self._call.team, self._call.agent
         if presence.load(store, team, name).worktree:
             from teams_cli.agents import overlaps

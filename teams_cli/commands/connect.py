@@ -96,7 +96,7 @@ def _client_settings(call: Call, client: str, project: bool, user: bool) -> list
 
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
-    """Return the file AGENTS.md of the project, if it *is_wanted* or has instructions of `teams`, else nothing."""
+    """Return a list with the project's file AGENTS.md, if it *is_wanted* or has instructions of `teams`; else []."""
     project, instructions = os.getcwd(), Instructions()
     path = f"{project}/AGENTS.md"
     try:
@@ -207,7 +207,7 @@ def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> 
 
 
 def _beside_plugin(client: Client, files: list[SettingsFile]) -> list[SettingsFile]:
-    """Return the client's settings file if it needs an entry in addition to the plugin, else nothing."""
+    """Return a list with the client's settings file, if the file needs an entry in addition to the plugin; else []."""
     file_format = client.plugin.format if client.plugin else None
     return [SettingsFile(client, files[0].path, file_format)] if file_format and files else []
 

@@ -148,8 +148,8 @@ def _show(call: Call, message: str) -> Any:
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
     from teams_cli.views import reach
 
-    member = require(call.store, call.team, call.known_caller, "read-messages")
-    return reach.sent(call.store, member.team, member.caller.name, to or "", open, limit)
+    standing = require(call.store, call.team, call.known_caller, "read-messages")
+    return reach.sent(call.store, standing.team, standing.caller.name, to or "", open, limit)
 
 
 def _list_agents(call: Call) -> Any:

@@ -260,7 +260,9 @@ def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
-    """Yield the events of these *kinds* that happen from now on, in batches, and run the *command* for each batch."""
+    """Yield the events of these *kinds* that happen from now on, in batches, and run the *command* for each batch. With
+    *once*, end after the first batch.
+    """
 
     def current() -> dict[str, dict[str, Any]]:
         events = notifying.current_events(call.store, call.load_team())

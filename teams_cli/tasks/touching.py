@@ -114,7 +114,7 @@ def _characters_meet(character: str, other: str) -> bool:
 
 def _is_of(character: str, choice: str) -> bool:
     """Whether *character* is in *choice*, such as `[abc]`, or may be in it because it is a choice, too."""
-    if len(choice) < 2:
+    if len(choice) < 2:  # it is a single character
         return False
     from fnmatch import fnmatchcase
 

@@ -142,7 +142,7 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
 def team_there(store: Store, team: str, again: str) -> Condition:
     """Return the condition that the team exists. *again* is the command that waits longer."""
 
-    def look(alarm: Alarm) -> Document | None:
+    def existing_team(alarm: Alarm) -> Document | None:
         try:
             teams.get(store, team)
         except errors.TeamNotFound:
@@ -151,7 +151,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
         return {"team": team}
 
     advice = f"Nobody has created it yet. Keep waiting: {again}"
-    return Condition("team", f"team {team}", (), look, advice=advice, while_open=False)
+    return Condition("team", f"team {team}", (), existing_team, advice=advice, while_open=False)
 
 
 def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condition:
@@ -162,7 +162,7 @@ def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condit
     """
     task_id = tasks.get(store, team, key).id
 
-    def look(alarm: Alarm) -> Document | None:
+    def finished_task(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
         task = leases.current(store, team_now, tasks.get(store, team, task_id))
         if waiter and task.status == "pending" and task.assignee == waiter:
@@ -170,8 +170,8 @@ def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condit
         leases.set_alarm(store, team_now, [task], alarm)
         return {"task": task.to_document()} if task.status in FINISHED else None
 
-    topics = [f"task/{task_id}"]
-    return Condition("task", f"the end of {task_id}", topics, look, lambda: standing.of_task(store, team, task_id))
+    what, topics = f"the end of {task_id}", [f"task/{task_id}"]
+    return Condition("task", what, topics, finished_task, lambda: standing.of_task(store, team, task_id))
 
 
 def completable(store: Store, team: str, key: str) -> Condition:
@@ -181,7 +181,7 @@ def completable(store: Store, team: str, key: str) -> Condition:
     task = tasks.get(store, team, key)
     awaited_ids = set(task.waits_for)
 
-    def look(alarm: Alarm) -> Document | None:
+    def completable_task(alarm: Alarm) -> Document | None:
         task_now, status_of = tasks.get(store, team, task.id), dependencies.stored(store, team)
         if not awaited_ids.issuperset(task_now.waits_for):
             alarm.ring_in(_NEXT_LOOK)  # the leader added a task, and no topic wakes this wait at its end
@@ -190,7 +190,7 @@ def completable(store: Store, team: str, key: str) -> Condition:
         return None if is_open and is_held else {"task": task_now.to_document()}
 
     topics = [f"task/{task_id}" for task_id in (task.id, *awaited_ids)]
-    return Condition("task", f"the tasks before {task.id}", topics, look)
+    return Condition("task", f"the tasks before {task.id}", topics, completable_task)
 
 
 def landing_over(
@@ -208,7 +208,7 @@ def landing_over(
     at_begin = landings.get(store, team, key)
     landing_id = at_begin.id
 
-    def look(alarm: Alarm) -> Document | None:
+    def ended_landing(alarm: Alarm) -> Document | None:
         landing = record_outcome(store, teams.get(store, team), landings.get(store, team, landing_id))
         if not landing.returned:
             start_lander()
@@ -220,41 +220,41 @@ def landing_over(
         return f"{landing_id} is {landings.get(store, team, landing_id).state}"
 
     topics = [f"landing/{landing_id}"]
-    return Condition("landing", f"the end of {landing_id}", topics, look, state)
+    return Condition("landing", f"the end of {landing_id}", topics, ended_landing, state)
 
 
 def all_settled(store: Store, team: str) -> Condition:
     """Return the condition that no task of the team can go on: see `overviews.settled`."""
 
-    def look(alarm: Alarm) -> Document | None:
+    def settlement(alarm: Alarm) -> Document | None:
         settled = overviews.settled(store, team, alarm=alarm)
         if settled is None:
             claims.release_lost(store, teams.get(store, team), alarm)
         return settled
 
-    return Condition("allTasks", "the end of all tasks", tasks.FREED, look, lambda: standing.of_all(store, team))
+    return Condition("allTasks", "the end of all tasks", tasks.FREED, settlement, lambda: standing.of_all(store, team))
 
 
 def plan_decided(store: Store, team: str, key: str) -> Condition:
     """Return the condition that the plan is approved or rejected."""
     plan_id = plans.get(store, team, key).id
 
-    def look(alarm: Alarm) -> Document | None:
+    def decided_plan(alarm: Alarm) -> Document | None:
         plan = plans.get(store, team, plan_id)
         return {"plan": plan.to_document()} if plan.status != "proposed" else None
 
-    topics = [f"plan/{plan_id}"]
-    return Condition("plan", f"a decision on {plan_id}", topics, look, lambda: standing.of_plan(store, team, plan_id))
+    what, topics = f"a decision on {plan_id}", [f"plan/{plan_id}"]
+    return Condition("plan", what, topics, decided_plan, lambda: standing.of_plan(store, team, plan_id))
 
 
 def message_there(store: Store, team: str, agent: str) -> Condition:
     """Return the condition that the agent has an unread message."""
 
-    def look(alarm: Alarm) -> Document | None:
+    def unread_messages(alarm: Alarm) -> Document | None:
         numbers = inboxes.unread(store, team, agent)
         return {"unread": [f"msg-{number}" for number in numbers]} if numbers else None
 
-    return Condition("message", "a message", [f"message/{agent}"], look)
+    return Condition("message", "a message", [f"message/{agent}"], unread_messages)
 
 
 def news_there(store: Store, team: str, agent: str) -> Condition:
@@ -262,7 +262,7 @@ def news_there(store: Store, team: str, agent: str) -> Condition:
     something, as far as this can be known, or say that the agent's own task was edited.
     """
 
-    def look(alarm: Alarm) -> Document | None:
+    def unread_news(alarm: Alarm) -> Document | None:
         mailbox, team_now = inboxes.Mailbox(store, team, agent), teams.get(store, team)
         record = presence.load(store, team, agent)
         news = [
@@ -273,19 +273,21 @@ def news_there(store: Store, team: str, agent: str) -> Condition:
         ]
         return {"unread": news} if news else None
 
-    return Condition("message", "a message", [f"message/{agent}"], look)
+    return Condition("message", "a message", [f"message/{agent}"], unread_news)
 
 
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     """Return the condition that a task is ready for the caller to claim."""
 
-    def look(alarm: Alarm) -> Document | None:
+    def ready_tasks(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
         claims.release_lost(store, team_now, alarm)
         ready = [task.id for task in claims.ready_for(store, team_now, caller, alarm)]
         return {"ready": ready} if ready else None
 
-    return Condition("ready", "a task that is ready", tasks.FREED, look, lambda: standing.in_words(store, team, caller))
+    return Condition(
+        "ready", "a task that is ready", tasks.FREED, ready_tasks, lambda: standing.in_words(store, team, caller)
+    )
 
 
 def task_claimed(store: Store, team: str, caller: Caller, before: Sequence[Condition]) -> Condition:
@@ -314,7 +316,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
     """
     from teams_cli.views.facts import settled_key
 
-    def look(alarm: Alarm) -> Document | None:
+    def end_of_all_tasks(alarm: Alarm) -> Document | None:
         standing = standing_of(teams.get(store, team), caller)
         if standing is None or standing.leads or caller.is_human:
             return None
@@ -332,7 +334,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
         once_shown(note_shown)
         return {"settled": overviews.DONE}
 
-    return Condition("settled", "", tasks.FREED, look, while_open=False)
+    return Condition("settled", "", tasks.FREED, end_of_all_tasks, while_open=False)
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
@@ -342,7 +344,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
     if sessions.find(store, team, name) is None:  # refuse a name that nobody has
         teams.get_recipient(teams.get(store, team), name)
 
-    def look(alarm: Alarm) -> Document | None:
+    def idle_agent(alarm: Alarm) -> Document | None:
         session = ending.current(store, team, name)
         if session and not session.ended:
             ending.set_alarm(store, team, [session], alarm)
@@ -351,7 +353,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         return None if work.held_by(store, team, name) else {"agent": name}
 
     what, topics = f"the end of {name}'s work", {f"session/{name}", *tasks.FREED}
-    return Condition("agent", what, topics, look, lambda: standing.of_agent(store, team, name), while_open=False)
+    return Condition("agent", what, topics, idle_agent, lambda: standing.of_agent(store, team, name), while_open=False)
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:

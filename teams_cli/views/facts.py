@@ -231,7 +231,7 @@ class Facts:
 
     def _open_to_caller(self, ready: list[Task]) -> list[Task]:
         """Return the tasks in *ready*, which has the best ones first, that are not left to other agents now, so that
-        agents that wait for work are each offered another task. The alarm is set for the end of these times.
+        agents that wait for work are each offered another task. The alarm is set for when a task is no longer left.
 
         A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best
         ones are left to the waiting agents whose names sort before the caller's, a task to each; a moment later, the
