@@ -31,7 +31,7 @@ def main() -> "NoReturn":
 
 
 def _run() -> int:
-    """Run the command, or answer a hook with as few imports as possible."""
+    """Run the command, or answer a hook with as few imports as possible. Return the exit status."""
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
         from teams_cli.hooks import entry
 
@@ -42,8 +42,8 @@ def _run() -> int:
 
 
 def _leave(status: int) -> "NoReturn":
-    """Exit at once. Python would first take all modules apart, which takes half as long as a bare Python runs from
-    start to end.
+    """Exit with *status*, without Python's own clean-up of all modules. It would take half as long as a bare Python
+    runs from start to end.
 
     Exit in the usual way if threads, functions of `atexit`, a profiler or a debugger must be told of the end.
     """

@@ -19,8 +19,8 @@ def directory_is_gone() -> bool:
 
 
 def report(error: Exception, words: list[str]) -> errors.TeamsError:
-    """Write the traceback of *error* to a log, and return the error to show to the user. *words* are the words of the
-    command.
+    """Write the traceback of *error* to a log, and return the error to show to the user. Of *words*, the command line,
+    the log has only the name of the command, because the other words may be private.
     """
     try:
         descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")

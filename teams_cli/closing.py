@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class Closed(NamedTuple):
     """A team that was just closed. The detached clients of the agents in *ended* were ended. The detached clients of
-    the agents in *still_open* still run, because somebody is attached to them.
+    the agents in *still_open* still run, because somebody is attached to them, or because they could not be ended yet.
     """
 
     team: Team
@@ -63,22 +63,22 @@ def close_with_clients(
 def close(
     store: Store, team_name: str, caller: Caller | None, force: bool = False, refuses_landings: bool = True
 ) -> Team:
-    """Close the team, and refuse its landings. If *refuses_landings* is False, they wait until the team is restored.
+    """Close the team, and refuse its landings. If *refuses_landings* is False, the landings wait until it is restored.
     The clients of its agents are left as they are. If the team is at work, only *force* closes it.
 
     Raises:
         Conflict: As for `close_with_clients`.
     """
-    access = require(store, team_name, caller, "close-team")
+    standing = require(store, team_name, caller, "close-team")
     if not force:
-        refuse_busy(store, access.team, access.name, "; or use --force")
+        refuse_busy(store, standing.team, standing.name, "; or use --force")
 
     def change(team: Team) -> Team:
         return team if team.state == "closed" else team.having(state="closed", closed_at=teams.now(store))
 
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
-        history.note(store, team_name, access.name, "team closed")
+        history.note(store, team_name, standing.name, "team closed")
     if refuses_landings and (refuse_all := extensions.provided("refuse all landings")):
         with suppress(errors.TeamsError):  # if this fails, they wait until the team is restored
             refuse_all(store, team_name, "the team was closed")
@@ -86,13 +86,15 @@ def close(
 
 
 def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = "") -> None:
-    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may be running.
-    *otherwise* is added to each hint. It says what the reader can do instead of waiting.
+    """Release the tasks whose claims have expired, and then refuse to close the team if it is still at work. The agent
+    *closed_by*, which closes the team, may be running. *otherwise* is added to each hint. It says what the reader can
+    do instead of waiting.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs.
     """
     leases.release_all(store, team)
+    # A claim that has ended may still be recorded, because only another login may release its task.
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
     in_progress = [f"{task.id} ({task.owner})" for task in claimed if not leases.why_claim_ended(store, team, task)]
     if in_progress:
@@ -123,13 +125,15 @@ def _runs(store: Store, team: Team, name: str) -> bool:
     terminal = terminals.find(store, team.name, name)
     if terminal and terminal.pid == agent.pid and terminals.state_of(store, team, terminal) in (GONE, IDLE):
         return False
-    is_on_other_machine = store.host not in ("", processes.host_of(agent.pid_boot))
-    return not (is_on_other_machine and presence.is_silent(store, team, name))
+    is_on_other_machine = store.host not in ("", processes.host_of(agent.pid_boot))  # "": there is only this one
+    if is_on_other_machine:  # from here, only silence shows that the process has ended
+        return not presence.is_silent(store, team, name)
+    return True
 
 
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     """Reopen a closed team with everything it had. An open team stays as it is."""
-    access = require(store, team_name, caller, "restore-team")
+    standing = require(store, team_name, caller, "restore-team")
 
     def change(team: Team) -> Team:
         if team.state == "active":
@@ -138,5 +142,5 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
 
     before, team = update(store, team_name, TEAM.also_closed, team_name, change)
     if before is not team:
-        history.note(store, team_name, access.name, "team restored")
+        history.note(store, team_name, standing.name, "team restored")
     return team

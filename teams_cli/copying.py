@@ -39,10 +39,10 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
         raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
-    if team.state == "closed" and team.copied_to and team.copied_to != target.address:
-        remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
-        raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
-    if team.state == "closed" and team.copied_to == target.address:
+    if team.state == "closed" and team.copied_to:
+        if team.copied_to != target.address:
+            remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
+            raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
         with suppress(errors.NotFound):
             if not target.get(team.name, TEAM, team.name)[0].copied_to:
                 return {}  # an earlier copy was finished: the record of the team is written last
@@ -103,7 +103,7 @@ def _refuse_to_overwrite(target: Store, name: str) -> None:
 
 
 def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
-    """Close the team, and note in its record the state before, which the copy will have, and the target."""
+    """Close the team, and note in its record where it is copied to, and its former state, which the copy will have."""
     copy_id = os.urandom(8).hex()
 
     def change(team: Team) -> Team:
@@ -117,7 +117,9 @@ def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
 
 
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
-    """Copy the records of a kind. Return how many records there are, and how many of them had to be written."""
+    """Copy the records of a kind. Return how many records there are, and how many of them had to be written, because
+    *target* did not have them yet, or had an earlier state.
+    """
     copied = dict(target.pack(closed.name, kind))
     # Stored messages never change, so many can be put together.
     batch_size = _BATCH if kind.name == "message" else 1
@@ -146,7 +148,7 @@ def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: lis
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
-    """Copy the entries that *target* lacks: the last ones, since a history only grows. Return the number of all."""
+    """Copy the entries that *target* lacks: the last ones, since a history only grows. Return its full length."""
     entries = [entry for _, entry in store.history(team)]
     copied_before = sum(1 for _ in target.history(team))
     for begin in range(copied_before, len(entries), _BATCH):

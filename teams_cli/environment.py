@@ -87,8 +87,9 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, the nearest process first. A command
-    of any agent may have started a background program of `teams`, so what is above that says nothing.
+    """Yield the environments with which the processes above this one were started, the nearest process first. The first
+    background program of `teams` is the last: a command of any agent may have started it, so the processes above it say
+    nothing.
     """
     pid = os.getppid()
     while pid > 0:
@@ -111,10 +112,11 @@ def of_process(pid: int | str, what: str) -> list[bytes]:
 
 
 def _parent(pid: int) -> int:
-    """Return the id of the process's parent; 0 if the process has ended or is not to be looked at."""
+    """Return the id of the process's parent; 0 if the process has ended or can't be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
+            fields = file.read().rpartition(b")")[2].split()  # those after the name, which is in parentheses
+            return int(fields[1])
     except OSError:
         return 0
 
@@ -143,7 +145,7 @@ def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple
 
 
 def is_worktree(checkout: str) -> bool:
-    """Return whether the git checkout, if any, is a linked worktree, not the main checkout of its repository."""
+    """Return whether *checkout* is a linked worktree of a git repository. False for its main checkout, and for ""."""
     return bool(checkout) and "/worktrees/" in git_line(f"{checkout}/.git")
 
 
@@ -159,7 +161,7 @@ def checkout_around(directory: str) -> str:
 
 
 def commit_in(worktree: str) -> str:
-    """Return the commit of a git worktree that is not the main checkout; "" if git's files do not have it."""
+    """Return the commit of a linked git worktree; "" if no file has it, for example because git packed the branch."""
     git_directory = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
     head = git_line(f"{git_directory}/HEAD")
     if not head.startswith("ref: "):
@@ -168,12 +170,12 @@ def commit_in(worktree: str) -> str:
 
 
 def common_git_directory(git_directory: str) -> str:
-    """Return the directory with git's data that all checkouts of a repository share, by that of one of them."""
+    """Return the directory with the data that all checkouts share. *git_directory* has the data of a single one."""
     return os.path.join(git_directory, git_line(f"{git_directory}/commondir"))
 
 
 def git_line(path: str) -> str:
-    """Return the first line of one of git's files, such as the `.git` of a worktree; "" if the file does not exist."""
+    """Return the first line of one of git's files, such as the `.git` of a worktree; "" if the file can't be read."""
     try:  # a command in a worktree reads five such files, and `open` would take four times as long
         descriptor = os.open(path, _READ)
     except OSError:
@@ -192,7 +194,9 @@ def git_line(path: str) -> str:
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
     """Return the teams that a command may mean if it names none: the open teams, or all teams if none is open."""
-    return (len(names) > 1 and [name for name in names if is_open(name)]) or names
+    if len(names) < 2:  # no choice, so no record of a team needs to be read
+        return names
+    return [name for name in names if is_open(name)] or names
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
@@ -259,11 +263,13 @@ _HOME = ("~", "$HOME", "${HOME}")
 
 
 def _expanded(path: str, environ: Mapping[str, str]) -> str:
-    """Return the path with the user's home directory in place of `~` or `$HOME` at its beginning."""
+    """Return the path with the user's home directory in place of `~` or `$HOME` at its beginning, or with another
+    user's home directory in place of `~NAME`.
+    """
     for home in _HOME:
         if path == home or path.startswith(f"{home}/"):
-            home_directory = environ.get("HOME") or os.path.expanduser("~")
-            return home_directory.rstrip("/") + path.removeprefix(home) or "/"
+            home_directory = (environ.get("HOME") or os.path.expanduser("~")).rstrip("/")
+            return home_directory + path.removeprefix(home) or "/"  # the home may be the root directory
     return os.path.expanduser(path) if path.startswith("~") else path
 
 

@@ -183,7 +183,7 @@ class WaitRanOut(TeamsError):
 
 
 class DamagedRecord(TeamsError):
-    """A file is damaged, and is left as it is. If the file is that of a message, `number` is the message's number."""
+    """A file is damaged, and is left as it is. `number` is the number of a damaged message; 0 if it is not known."""
 
     status = 15
     number: int = 0

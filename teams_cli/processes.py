@@ -79,6 +79,7 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     with open(log, "ab") as out:
         launcher = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _DETACH, *program],
+            # Without the variable, the end of a check does not end a program that the check started.
             env={name: value for name, value in environment.items() if name != CHECK},
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -138,7 +139,7 @@ def end_orphaned_checks() -> None:
     entries = {entry for pid in _all_pids() for entry in of_process(pid, "environ") if entry.startswith(prefix)}
     for entry in entries:
         mark = entry.removeprefix(prefix).decode(errors="replace")
-        launcher = mark.partition(" ")[2]
+        launcher = mark.partition(" ")[2]  # the identity that `new_mark` put into the mark
         if launcher and identified_has_ended(launcher):
             end_tagged(mark, variable=CHECK)
 
@@ -161,7 +162,7 @@ def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]])
             time.sleep(0.02)
             if name == "KILL":  # the processes may have started others before they were killed
                 _send(find(), name)
-        else:
+        else:  # all have ended
             return
 
 
@@ -193,9 +194,9 @@ def _tagged(tag: str, variable: str) -> Iterator[int]:
 
 
 def _descendants(tag: str) -> Iterator[int]:
-    """Yield the descendants of this process that have the *tag*. If all descendants belong to one session, also yield
-    those without it, except background programs of `teams` and their descendants. If they can't be listed, yield all
-    processes of the machine that have the *tag*.
+    """Yield the descendants of this process that have the *tag*. If this process serves only one session, also yield
+    descendants without the tag, except background programs of `teams` and their descendants. If descendants can't be
+    found, yield all processes of the machine that have the *tag*.
     """
     if not _adopts_orphans or not os.path.exists("/proc/thread-self/children"):
         yield from _tagged(tag, TAG)
@@ -261,7 +262,7 @@ def _started(pid: int) -> str:
             state, *fields = file.read().rpartition(b")")[2].split()  # a name in parentheses may itself have some
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return "" if state == b"Z" else fields[18].decode()  # a zombie has ended
+    return "" if state == b"Z" else fields[18].decode()  # a zombie has ended; field 22 of the file is the start time
 
 
 def is_stopped(pid: int) -> bool:
@@ -281,7 +282,7 @@ def pid_scope(host: str = "") -> str:
     try:
         scope = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        scope = f"{boot_id()} -" if host else boot_id()
+        scope = f"{boot_id()} -" if host else boot_id()  # the name of the machine is always the third word
     return f"{scope} {host}" if host else scope
 
 
@@ -291,9 +292,8 @@ def identity(pid: int, host: str = "") -> str:
 
 
 def identified_has_ended(identity: str) -> bool | None:
-    """Return whether the process has ended whose identity, a text from the function `identity`, is given. Return None
-    if this is unknown, for example because the process ran on another machine. A text that is no identity counts as an
-    ended process.
+    """Return whether a process has ended. *identity* is the text that the function `identity` returned for the process.
+    Return None if this is unknown, for example because the process ran on another machine, and True for any other text.
     """
     pid, _, started_and_scope = identity.partition(" ")
     started, _, scope = started_and_scope.partition(" ")
@@ -315,7 +315,7 @@ def has_ended(pid: int, started: str | None, scope: str | None) -> bool | None:
     host = host_of(scope)
     if (scope or "").partition(" ")[0] != boot_id():
         return None if host else True  # without a host it ran on this machine, which was restarted since
-    if scope != pid_scope(host) or not os.path.isdir("/proc/self"):
+    if scope != pid_scope(host) or not os.path.isdir("/proc/self"):  # the id may mean another process here
         return None
     try:
         started_now = _started(pid)

@@ -60,7 +60,7 @@ def whole_characters(data: bytes) -> bytes:
     Raises:
         ValueError: *data* is no JSON text.
     """
-    if b"\\ud" not in data.lower() and b"\xed" not in data:
+    if b"\\ud" not in data.lower() and b"\xed" not in data:  # there is no half, neither escaped nor encoded
         return data
     import json
 
@@ -128,7 +128,7 @@ def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 def quoted(text: str | None, mark: str = "  ") -> list[str]:
     """Return the lines of a text that somebody wrote, each after a *mark*; an empty list if the text is None. Agents
-    obey a line `next:` of the program. With the mark, no line of the text looks like it.
+    obey a line `next:` of the program. With the mark, no line of the text looks like such a line.
     """
     return [f"{mark}{line}" for line in (text or "").splitlines()]
 
@@ -148,7 +148,7 @@ def bounded(lines: list[str], most: int, last_line: str) -> list[str]:
     room = most
     for line in lines:
         if size([line]) > room:
-            while size([line]) > max(room, 1):
+            while size([line]) > max(room, 1):  # a character may have several bytes, so it is cut step by step
                 line = line[: len(line) * 7 // 8]
             first_lines.append(line)
             break
@@ -197,7 +197,7 @@ _NEWEST_LAST = ("notes", "statusHistory", "lines")
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """Return the object that has the list with the most characters, and its key; None if there is no list with rows."""
+    """Return the object with the list that has the most characters, and that list's key; None if no list has rows."""
     longest: tuple[dict[str, Any], str] | None = None
     most = 0
     pending: list[Any] = [document]
@@ -214,8 +214,10 @@ def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
 
 
 def one_part(text: str) -> str:
-    """Return one part of an answer in a form that is safe for a terminal."""
-    return safe(text).replace("\n", "\n  ")  # another agent may have written the lines
+    """Return one part of an answer in a form that is safe for a terminal. Its further lines are indented: another agent
+    may have written them, and none is to look like a line of the program.
+    """
+    return safe(text).replace("\n", "\n  ")
 
 
 def safe(text: str) -> str:

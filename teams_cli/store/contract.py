@@ -72,8 +72,8 @@ class Watch(Protocol):
         """The topics of the changes that ended the last call of `wait`."""
 
     def wait(self, timeout: float) -> bool:
-        """Block until something on a topic of the watch may have changed since the last call. Return False after
-        *timeout* seconds without a change.
+        """Block until something on a topic of the watch may have changed since the last call, and return True. Return
+        False after *timeout* seconds without a change.
         """
 
     def fileno(self) -> int | None:
@@ -101,7 +101,7 @@ class Store:
     """The name of this machine, if several machines use the store; else empty."""
 
     on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
-    """Called after a message was appended, with the team, the recipients, the message and the name of its cause."""
+    """Called after a message was appended, with the team, the recipients, the message and the member who caused it."""
 
     lock_timeout = 10.0
     """The seconds that a change waits at most for its turn."""
@@ -116,7 +116,7 @@ class Store:
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, Revision]:
         """Store a record under the new *key*, or under the next number of its kind if *key* is None.
 
-        Returns the record as stored, with its number in it.
+        Returns the record as stored, with its number in it, and its revision.
 
         Raises:
             AlreadyExists: The key is taken, perhaps in another case. The existing record with this key is durable.
@@ -143,8 +143,8 @@ class Store:
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, Revision]]:
-        """Yield all records of a kind, or those under *keys*, each with its revision, ordered by number or name. The
-        error of each damaged record is added to *problems*.
+        """Yield all records of a kind, or only the records under *keys*, each with its revision, ordered by number or
+        name. The error of each damaged record is added to *problems*.
         """
         raise NotImplementedError
 
@@ -247,6 +247,7 @@ class Store:
         """
         last = self.last(team, kind)
         messages = self.read(team, kind, agent, after, problems) if last > after else []
+        # Among messages that came while these were read, some may be missing.
         return [each for each in messages if each.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
@@ -437,7 +438,7 @@ class Kind(Generic[R]):
         return record.numbered(**numbers)
 
     def refuse_too_high(self, number: int) -> None:
-        """Raises StorageFailed: The *number* is so high that a record with it could not be read again."""
+        """Raise StorageFailed if the *number* is so high that a record with this number could not be read again."""
         if not is_number(str(number)):
             hint = "Look at the highest number that is there: `teams` did not give it."
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
@@ -458,8 +459,8 @@ EVERY_TOPIC = frozenset("*")
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """Return the topics of a change of the record under *key*. A watch wakes for the change if it is for one of these
-    topics. *label* is the record's label after the change; None if the record has no label.
+    """Return the topics of a change of the record under *key*. The change wakes each watch for one of these topics.
+    *label* is the record's label after the change; None if the record has no label.
     """
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})

@@ -40,6 +40,9 @@ def encode(record: Record) -> bytes:
 
 
 def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
+    """Raise InvalidValue if a value of the *document* does not have the type of its field. The quick check `fits` may
+    refuse a good document, so then the full check decides.
+    """
     if not fits(kind, document):
         from teams_cli.records.validation import check_record
 
@@ -116,8 +119,8 @@ def is_as_written(data: bytes) -> bool:
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    """Return the record in a file. If the checksum shows that this program wrote the file, it is not checked field by
-    field.
+    """Return the record in a file. If the checksum shows that this program wrote the file, it gets only the quick
+    check, and otherwise the full check.
 
     Raises:
         DamagedRecord: The file is not a JSON object of that kind, or belongs under another key.
@@ -129,7 +132,7 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
             try:
                 record = kind.record.from_json(document)
             except TypeError:  # a field is missing that an older version did not have: the full check names it
-                record = None
+                pass
         if record is None:
             document = strict_json(data, path)
             if isinstance(document, dict):
@@ -183,7 +186,7 @@ def with_heading(data: bytes, kind: Kind[R], number: int) -> bytes:
     returned file has the heading again.
     """
     head = heading(kind, number)
-    has_other_heading = _blanked(data, head) is data
+    has_other_heading = _blanked(data, head) is data  # it returns its argument then
     return data if has_other_heading else head + data[len(head) :]
 
 
@@ -222,7 +225,7 @@ def team_closed(team: str) -> errors.WrongState:
 
 def strict_json(data: bytes, path: str) -> Any:
     """Parse JSON, but refuse what programs read in different ways: NaN, infinities, keys that are given twice, and too
-    deep nesting.
+    deep nesting. The error DamagedRecord names the *path*.
     """
     import json
 
@@ -246,7 +249,7 @@ def strict_json(data: bytes, path: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    values_of_level = [value]  # counted level by level, because recursion could itself go too deep
+    values_of_level = [value]  # looked at level by level, because recursion could itself go too deep
     for _ in range(_DEEPEST):
         values_below: list[Any] = []
         for each in values_of_level:

@@ -24,7 +24,7 @@ def open_store(
     environ: Mapping[str, str] | None = None,
 ) -> Store:
     """Open the store at *address*, with *root* for the files of this machine. Each operation of the store waits up to
-    *patience* seconds for a server, and for a lock.
+    *patience* seconds for a server. It waits as long for a lock, but not less than 10 seconds.
 
     *host* is the name to use for this machine; if it is empty, the machine's own name is used. *environ* is the
     environment of this machine. If it is given, a waiting process may start a helper process, which watches the

@@ -161,6 +161,7 @@ def sleep_until(
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
     """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes; meanwhile do what `meanwhile` says."""
     act, around_sleep = meanwhile.act, meanwhile.around_sleep
+    # `act` returns the seconds until its next call.
     act_at = time.monotonic() + act(team) if act else float("inf")
     while (seconds := alarm.seconds_left(give_up)) > 0 and not alarm.rings():
         seconds = min(seconds, max(act_at - time.monotonic(), 0.0))

@@ -85,8 +85,8 @@ def upsert(store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: C
 def update_all(
     store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
 ) -> list[tuple[R, R]]:
-    """Replace several records of a numbered kind in one commit, each with the one that *change* returns for it. If
-    another writer was first, try again with the new records.
+    """Replace several records of a numbered kind in one commit, each with the one that *change* returns for it. Records
+    that *change* returns as they are become durable, as in `update`. If another writer was first, all is tried again.
 
     Returns each record before and after.
     """

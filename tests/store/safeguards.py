@@ -314,8 +314,8 @@ MUTANTS = [
     Mutant(
         "closed teams meant",
         "../environment",
-        "return (len(names) > 1 and",
-        "return (False and",
+        "[name for name in names if is_open(name)] or names",
+        "names",
         "tests/hooks/test_hooks.py::test_the_only_open_team_need_not_be_named",
     ),
     Mutant(

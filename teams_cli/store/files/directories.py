@@ -85,7 +85,9 @@ class Layout:
         return directory
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
-        """Return the path of a record's file. Refuse a team's directory that is a link: its lock is another team's."""
+        """Return the path of a record's file. Refuse the directory of a team if it is a link, which may lead to the
+        directory of another team, and so to the other team's lock.
+        """
         directory = self.directory(team, kind)
         if kind.name == "team":
             if os.path.islink(directory):
@@ -138,18 +140,21 @@ class Layout:
             paths.append(self._owed_mark(team, kind, key))
         return paths
 
-    def outdated_marks(self, team: str, kind: Kind[R], key: str, before: list[str], now: list[str]) -> list[str]:
-        """Return the marks to remove after a change of a record. *before* are its marks before the change, *now* its
-        marks after it.
+    def outdated_marks(
+        self, team: str, kind: Kind[R], key: str, marks_before: list[str], marks_now: list[str]
+    ) -> list[str]:
+        """Return the marks to remove after a change of a record, by its marks before and after the change.
 
         As long as a record owes a notice, it keeps the marks of its earlier labels, so that its change also wakes
         agents that wait for these labels. The change that notes that the notice was sent removes these marks.
         """
-        owed = self._owed_mark(team, kind, key)
-        if owed in now:
+        owed_mark = self._owed_mark(team, kind, key)
+        if owed_mark in marks_now:
             return []
-        paths = self.all_marks(team, kind, key, self.labels(team, kind)) if owed in before else before
-        return [path for path in paths if path not in now]
+        paths = marks_before
+        if owed_mark in marks_before:
+            paths = self.all_marks(team, kind, key, self.labels(team, kind))
+        return [path for path in paths if path not in marks_now]
 
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
         """Return all marks that the record under *key* could have, if *labels* are all labels of its kind."""
@@ -202,7 +207,7 @@ def raise_note(directory: str, noted: int, number: int) -> None:
 
 
 def note_number(directory: str, number: int) -> None:
-    """Record that *number* was given in the directory, by the empty file `.last.<number>`. Ignore errors."""
+    """Record that *number* was given in the directory, by the empty file `.last.<number>`. Errors are ignored."""
     try:
         os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
     except OSError:
@@ -381,7 +386,9 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
-    """Return those of the *stems* that are ids with this *prefix*: first those with a number, lowest first."""
+    """Return the *stems* that are ids with this *prefix*: first those with a number, lowest first, then those with a
+    name, which tasks of other programs have.
+    """
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
     numbers = sorted(map(int, filter(is_number, ends)))

@@ -204,7 +204,7 @@ def put(temp: str, path: str) -> None:
 
 
 def confirm(directory: str, path: str) -> None:
-    """Make the entries of *directory* durable, of which *path* was changed or is relied upon."""
+    """Make the entries of *directory* durable. The error names *path*, the entry that was changed or is relied upon."""
     try:
         sync_directory(directory)
     except OSError as error:
@@ -266,6 +266,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
     the record for the error.
     """
     if any(name.lower() == file_name.lower() for name in names_in(directory)):
+        # The caller may rely on the record that exists, even if its writer was killed before it was durable.
         confirm(directory, f"{directory}/{file_name}")
         raise errors.AlreadyExists(f"there is a {what} already", "Choose another name.")
 

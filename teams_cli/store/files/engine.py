@@ -93,7 +93,7 @@ class FileStore(Store):
             return record, data
         disk.make_directories(directory, self.address)
         if key is None:
-            with self._lock(directory):
+            with self._lock(directory):  # the text of the file has the number, which is only known under the lock
                 noted, number = self._next_number(team, kind, directory)
                 record = kind.with_number(record, number)
                 key = getattr(record, kind.key)
@@ -113,8 +113,10 @@ class FileStore(Store):
         return record, data
 
     def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Return the highest number noted in the directory, which is locked, and the next number to give."""
-        directories.settle(self.layout, team, kind)  # so that each record has a file of its own
+        """Make the locked directory ready for a new record: give each earlier record a file of its own, and refuse the
+        new one if the team is closed. Return the highest number noted in the directory, and the next number to give.
+        """
+        directories.settle(self.layout, team, kind)
         self._refuse_closed(team, kind)
         noted, newest = directories.numbers_given(disk.names_in(directory), kind)
         return noted, max(noted, newest) + 1
@@ -167,9 +169,9 @@ class FileStore(Store):
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         """Replace the record: see `Store.replace`.
 
-        Under the lock, the new marks are made, the files by which the record is found, and then the record is stored.
-        After the lock, the change is synced, and then the outdated marks are removed. If a power cut may undo the
-        change, it is not synced, and the outdated marks are removed under the lock.
+        Under the lock, first the new marks are made, by which the record is found, and then the record is stored. After
+        the lock, the change is synced, and then the outdated marks are removed. A change that a power cut may undo is
+        not synced, and the outdated marks are removed under the lock.
         """
         path = self.layout.path(team, kind, key)
         directory = os.path.dirname(path)
@@ -177,7 +179,7 @@ class FileStore(Store):
         lock: Lock | Closing = self._lock(directory)
         if kind.closes and kind.closes(record):  # then no change may follow: this takes all locks of the team
             lock = self._closing(team)
-        elif not self.layout.holds(team, (kind.name,)):
+        elif not self.layout.holds(team, (kind.name,)):  # without a directory, there is no lock to take
             raise errors.NotFound(f"there is no {kind.name} {key}")
         self._prepare()
         # The caller may allow that a power cut undoes the change. Then the record before it must be durable itself.
@@ -204,8 +206,8 @@ class FileStore(Store):
         return data
 
     def _marks_of(self, team: str, kind: Kind[R], key: str, path: str, revision: bytes) -> list[str]:
-        """Return the marks that the record had when its file had the bytes *revision*. Unless this process remembers
-        *revision*, StaleRevision is raised if the record has another one by now.
+        """Return the marks of the record at the time of *revision*, the bytes that its file had then. If this process
+        does not remember these bytes, and the file has others by now, raise StaleRevision.
         """
         if (known_marks := self._contents.marks(path, revision)) is not None:
             return known_marks
@@ -394,8 +396,9 @@ class FileStore(Store):
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
     ) -> None:
         """Remove the *outdated* marks of a record, by which it was found before a change. *stored* are the bytes that
-        this change stored, and *kept* the marks that the record needs after it; or if another change followed, after
-        that. If the record can't be locked or read, all marks stay: a mark too many does no harm.
+        the change stored, and *kept* the marks that the record needs after the change. If another change has followed,
+        the marks that the record needs by now are kept. If the record can't be locked or read, all marks stay: a mark
+        too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         directory = self.layout.directory(team, kind)
@@ -404,6 +407,7 @@ class FileStore(Store):
                 try:
                     data = directories.read(path, kind, key, self._contents.read)
                     if data != stored:
+                        # If a power cut undid the later change, its marks would be wrong.
                         disk.confirm(directory, path)
                         kept = self.layout.marks(team, kind, key, self._contents.decode(data, kind, key, path))
                 except FileNotFoundError:

@@ -64,7 +64,9 @@ def _problems_of_root(store: FileStore) -> Iterator[Finding]:
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each temporary file of a crashed process. Young files are ignored: they may be in use."""
+    """Yield a finding for each temporary file of a crashed process, and remove the file with *fix*. Young files are
+    ignored: they may be in use.
+    """
     for name in disk.names_in(f"{store.address}/tmp"):
         path = f"{store.address}/tmp/{name}"
         try:
@@ -134,8 +136,9 @@ def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Yield findings for records whose label has no mark, and for marks that do not fit their records. A mark is an
-    empty file that shows the label of a record, such as the status of a task, in a listing of the index.
+    """Yield findings for records whose label has no mark, and for marks that do not fit their records. With *fix*,
+    correct the marks. A mark is an empty file that shows the label of a record, such as the status of a task, in a
+    listing of the index.
 
     Both faults come from edits by hand. `claim-task --next` claims a task without its mark after all others, and reads
     a task with a wrong mark each time in vain.
@@ -167,6 +170,7 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
+    """Whether the mark of the *label* is wrong: the record under *key* does not have the label, or does not exist."""
     assert kind.label is not None
     try:
         return kind.label(store.get(team, kind, key)[0]) != label

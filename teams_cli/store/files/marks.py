@@ -112,7 +112,7 @@ def make(paths: Collection[str]) -> None:
                 for missing in (os.path.dirname(directory), directory):
                     try:
                         os.mkdir(missing, 0o700)
-                    except FileExistsError:  # or another process makes it at the same time
+                    except FileExistsError:  # it was not missing, or another process has just made it
                         continue
                 _make_file(path)
         except OSError as error:

@@ -74,7 +74,8 @@ class MessageLog:
         listing = _Listing(self)
         number = directories.noted_number(listing.names) + 1  # the one that is expected, then the one that is given
         segment = (number - 1) // _SEGMENT
-        path, is_new = self._path_with_uid(listing, uid, 0, segment), False
+        path = self._path_with_uid(listing, uid, 0, segment)
+        is_new = False
         # The number is only known under the lock. The file has room for the digits of the number that is expected; if
         # others have sent so many messages meanwhile that the number has more digits, the file is written once more.
         while not path:
@@ -94,7 +95,7 @@ class MessageLog:
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
         """Make the file *temp* the next message, and return its number and its path. If the number does not have as
-        many *digits* as *temp* has room for, do nothing, and return it with an empty path.
+        many *digits* as *temp* has room for, do nothing, and return the number with an empty path.
         """
         noted, newest = self._numbers_given(listing)
         number = max(noted, newest) + 1
@@ -108,8 +109,9 @@ class MessageLog:
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """Return the directory for the message with that *number*; *newest* is the number of the one before it. Before
-        a new directory is made, make all messages in the previous one durable.
+        """Return the directory for the message with that *number*; make it if it is missing. *newest* is the highest
+        number of a message so far, or 0. Before a new directory is made, the messages in the previous one become
+        durable.
         """
         segment = f"{self.directory}/{number // _SEGMENT}"
         is_first = not newest or newest // _SEGMENT != number // _SEGMENT
@@ -190,7 +192,9 @@ class MessageLog:
     def _add_message(
         self, kind: Kind[R], path: str, agent: str | None, messages: list[R], problems: list[errors.TeamsError]
     ) -> None:
-        """Append a listed message to *messages* if it is for *agent* (None: all), or its error to *problems*."""
+        """Append the listed message at *path* to *messages* if it is to *agent*, or if *agent* is None. If it can't be
+        read, append the error to *problems*. Skip it if its file is gone.
+        """
         try:
             record = self.decode(kind, path)
         except FileNotFoundError:
@@ -312,7 +316,9 @@ class MessageLog:
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """Return and remember the messages that are packed into one file in the directory; None without this file."""
+        """Return the messages that are packed into one file in the directory, and remember them; None if there is no
+        such file. What was remembered before is forgotten.
+        """
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
@@ -328,7 +334,9 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """Return the bytes of a listed message, and the path of its file, which may be one with packed messages."""
+        """Return the bytes of a listed message, and the path of its file, which may be one with packed messages. If the
+        message is not among the remembered packed ones and has no file, it was packed after the listing.
+        """
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
@@ -352,8 +360,7 @@ class MessageLog:
         record = self.contents.decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT, path)
-        is_to_several = bool(record.recipients)  # type: ignore[attr-defined]
-        if is_to_several != (to == _SEVERAL) or to not in (_SEVERAL, record.to):  # type: ignore[attr-defined]
+        if to != (_SEVERAL if record.recipients else record.to):  # type: ignore[attr-defined]
             raise errors.DamagedRecord(f"{path}: to: does not fit the name of the file", _CORRECT, path)
         return record
 
@@ -408,7 +415,7 @@ class Packed(dict[str, bytes]):
 
 
 def check_addressees(to: Sequence[str], uid: str | None) -> None:
-    """Raises InvalidValue: A recipient or the uid is not valid."""
+    """Raise InvalidValue if a recipient in *to* or the *uid* is not valid."""
     for name in to:
         if not is_name(name):
             raise errors.InvalidValue(f"{name!r} is not a valid recipient", "Name an agent.")
@@ -447,12 +454,16 @@ def _number(file_name: str) -> int:
 
 
 def _parts(file_name: str) -> tuple[int, str, str]:
-    """Return the number, the recipient (`@` for several) and the uid in a file name; 0 if it is not a message's."""
+    """Return the number, the recipient (`@` for several) and the uid in the name of a message's file. For any other
+    file, the number is 0, and the texts are empty.
+    """
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
         return 0, "", ""
     number, to, uid, _ = parts
-    return (int(number), to, uid) if to == _SEVERAL or is_name(to) else (0, "", "")
+    if to != _SEVERAL and not is_name(to):
+        return 0, "", ""
+    return int(number), to, uid
 
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -514,6 +525,9 @@ def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, A
 
 
 def _backwards(descriptor: int, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of a history as `read_history` does, the last one first. The file is read in blocks, from its
+    end back to byte *after*.
+    """
     begin = os.lseek(descriptor, 0, os.SEEK_END)
     data, has_line_end = b"", False
     while begin > after:  # data has the bytes from begin on that were not yielded yet

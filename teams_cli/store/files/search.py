@@ -39,7 +39,7 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
         path = f"{directory}/{key}.json"
-        may_match = True  # also a record that can't be read
+        may_match = True  # so that the error of a record that can't be read is reported
         try:
             data = disk.glance(path)
             if not is_as_written(data):
@@ -107,7 +107,9 @@ def _made_index(log: MessageLog, segment: int) -> bytes:
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each message in the *index* that has the longest of the *words*."""
+    """Yield the number and the text of each message in the *index* that has the longest of the *words*. The caller
+    looks for the other words.
+    """
     longest = max(words, key=len).encode()
     position = index.find(longest)
     while position >= 0:

@@ -160,6 +160,9 @@ class InotifyWatch:
                 position += length
 
     def _topics_of_file(self, directory: str, mask: int, name: str) -> set[str]:
+        """Return the topics of a change of the file *name* in the *directory*, where *mask* says what the system
+        reported. Return an empty set if this says nothing about a record, or if another event follows that says more.
+        """
         if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
             return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
         if name == TOGETHER:  # the names of the records in it are not known
@@ -182,8 +185,9 @@ class InotifyWatch:
 
     def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
         """Return the topics of a changed task. While its label is being changed, it has the marks of the old and the
-        new label, and the topics of these are left out until the old mark is removed (*has_final_label*). But a task
-        that owes a notice keeps both marks until the notice is sent, so the topics of its labels are returned at once.
+        new label. The topics of these labels are left out unless *has_final_label* says that the old mark was removed.
+        But a task that owes a notice keeps both marks until the notice is sent, so the topics of its labels are
+        returned at once.
         """
         index = f"{self._flat}/index"
         try:
@@ -264,6 +268,7 @@ def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
+    """Return, by path, the time and the inode of each watched directory. They differ after a change."""
     try:
         paths = _directories(tree, flat)
     except OSError:  # the directories are unknown: another result each second, as if something had changed
