@@ -30,15 +30,15 @@ REVIEW_ACCEPTED = "review-accepted"
 TASK_COMPLETED = "task-completed"
 """A task of the reader's team is completed, and its result follows."""
 TASK_COMPLETABLE = "task-completable"
-"""The reader has the task, and all tasks that must be completed before it are."""
+"""The reader has the task, and all tasks that must be completed before this one are completed."""
 PLAN_PROPOSED = "plan-proposed"
 PLAN_APPROVED, PLAN_REJECTED = "plan-approved", "plan-rejected"
 """The plan of the reader was decided."""
 
 
 def of(message: Message) -> tuple[str, str]:
-    """Return the event of a notice, and the id of the task that it is about. If the notice has no event or no task,
-    this is "". For a message that is not a notice, both are "".
+    """Return the event of a notice, and the id of the task that the notice is about. "" stands for an event or a task
+    that the notice does not have. For a message that is not a notice, both are "".
     """
     if message.from_ != SYSTEM:
         return "", ""

@@ -144,16 +144,17 @@ class Mailbox:
 def with_new_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """Return the inbox with the messages that came since it was stored, as open messages. The new messages are also
-    added to *fresh*, by their numbers. Errors of damaged messages are appended to *problems*.
+    """Return the inbox with the messages that came since it was stored, as open messages. If the inbox is full, later
+    messages stay in the log. The new messages are also added to *fresh*, by their numbers. Errors of damaged messages
+    are appended to *problems*.
     """
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
     if len(inbox.open) >= MOST_OPEN:
         return inbox
     new_problems: list[errors.TeamsError] = []
-    messages, last = store.news(team, MESSAGE, inbox.agent, inbox.up_to, new_problems)
-    if last <= inbox.up_to:
+    messages, read_up_to = store.news(team, MESSAGE, inbox.agent, inbox.up_to, new_problems)
+    if read_up_to <= inbox.up_to:
         return inbox
     problems += new_problems
     if fresh is not None:
@@ -162,12 +163,13 @@ def with_new_messages(
     new_entries = [_opened(message) for message in messages if message.number not in listed]
     room = MOST_OPEN - len(inbox.open)
     if len(new_entries) > room:
-        new_entries, last = new_entries[:room], new_entries[room - 1].number
-    numbers = [getattr(problem, "number", 0) for problem in new_problems]
-    if not all(numbers):  # the disk refused to read: the same messages are read again the next time
+        new_entries = new_entries[:room]
+        read_up_to = new_entries[-1].number
+    new_damaged = [getattr(problem, "number", 0) for problem in new_problems]
+    if not all(new_damaged):  # the disk refused to read: the same messages are read again the next time
         return inbox.having(open=inbox.open + new_entries)
-    damaged = [number for number in numbers if number <= last]
-    return inbox.having(up_to=last, open=inbox.open + new_entries, damaged=[*(inbox.damaged or ()), *damaged] or None)
+    damaged = [*(inbox.damaged or ()), *(number for number in new_damaged if number <= read_up_to)]
+    return inbox.having(up_to=read_up_to, open=inbox.open + new_entries, damaged=damaged or None)
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
@@ -182,7 +184,7 @@ def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.Teams
         return inbox
     handled = {entry.number for entry in inbox.handled}
     readable = [m for m in messages if inbox.agent in (m.recipients or [m.to]) and m.number not in handled]
-    if not readable and len(still_damaged) == len(inbox.damaged or ()):
+    if not readable and len(still_damaged) == len(inbox.damaged or ()):  # nothing has changed
         return inbox
     return inbox.having(open=inbox.open + [_opened(message) for message in readable], damaged=still_damaged or None)
 
@@ -238,7 +240,7 @@ def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
 
 def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
     """Return the ids of messages in *mail* that were read, but neither answered nor handled: the oldest, at most
-    *most*. Messages that are themselves answers are left out, because they need no answer.
+    *most*. Messages that only inform and messages that are answers are left out, because they need no answer.
     """
     read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
@@ -261,7 +263,7 @@ def mark_read(
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
-    if numbers or mailbox:
+    if numbers or mailbox:  # without new numbers, only the position of an inbox that is far behind is stored
         upsert(store, team, INBOX.also_closed, agent, Inbox(agent=agent), change)
 
 
@@ -273,7 +275,7 @@ def is_handled(inbox: Inbox, number: int) -> bool:
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Return whether the message is handled unless it is open: the inbox has passed it, and it is not damaged."""
+    """Return whether a message that is not open must be handled: the inbox has passed it, and it is not damaged."""
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
@@ -294,7 +296,7 @@ def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
             row["readAt"] = entry.read_at
         elif handled:
             row.update(readAt=handled.read_at or handled.handled_at, handledAt=handled.handled_at)
-        elif not entry and inbox.settled_at and _is_behind(inbox, message.number):
+        elif not entry and inbox.settled_at and _is_behind(inbox, message.number):  # its entry was dropped
             row.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
         rows.append(row)
     return rows
@@ -321,7 +323,7 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
     positions: dict[str, int] = {}
     for agent in agents:
         inbox = inboxes.get(agent) or Inbox(agent=agent)
-        # For such an inbox, the recipients of later messages do not suffice.
+        # Such an inbox lists messages after its position already, or damaged ones that may be readable by now.
         if inbox.damaged or inbox.highest_number() > inbox.up_to:
             counts[agent] = len(unread(store, team, agent))
         else:
@@ -358,7 +360,7 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     far ahead that its numbers must be wrong, its messages after *last* are removed from it instead.
 
     Raises:
-        TeamsError: The higher numbers could not be reserved, or messages were removed from the inbox.
+        TeamsError: The higher numbers could not be reserved. The messages after *last* were then removed, too.
     """
     keeps_later = inbox.highest_number() - last <= _MAX_REMOVED
     try:

@@ -144,8 +144,8 @@ def notify(
     so that a repeated call adds no second notice.
 
     *about* names the subject on which the reader has to act, such as `plan-3`. When the reader has acted, the notice
-    counts as handled. With *also_closed*, the notice is sent even in a closed team, for example with the output of an
-    agent that was at work when the team was closed.
+    counts as handled. *event* and *task* say to programs what happened, and to which task. With *also_closed*, the
+    notice is sent even in a closed team, for example with the output of an agent that was at work when it was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
@@ -157,14 +157,16 @@ def notify(
 
 
 def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
-    """Wake the clients of the recipients *to* of the stored message *sent*. A notice of type `info` wakes nobody."""
+    """Wake the clients of the recipients *to* of the stored message *sent*, which the member *by* caused. A notice of
+    type `info` wakes nobody.
+    """
     if store.on_append and sent.type != "info":
         store.on_append(team_name, to, sent, by)
 
 
 def checked_uid(uid: str) -> str:
-    """Return *uid* if it is a valid uid. The sender of a request chooses it, so that a repeated request changes nothing
-    a second time.
+    """Return *uid* if it is a valid uid, which the sender of a request chooses. With the same uid, a repeated request
+    changes nothing a second time.
 
     Raises:
         InvalidValue: *uid* is not a valid uid.

@@ -93,7 +93,8 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
-    """Remove the notices that were sent from the record. *numbers* has the numbers of the messages by uid.
+    """Remove the notices that were sent from the record. *numbers* has, by the uids of these notices, the numbers of
+    their messages; 0 for a notice that was no longer due.
 
     The messages are on the disk by now. If a power cut brings notices back into the record, they are sent again, which
     adds no second message.

@@ -27,6 +27,7 @@ def event_of(sentence: str, about: str) -> tuple[str, str]:
         return "task-edited", about.removeprefix("edited-")
     if re.match(r"\S+ proposes plan-\d+", sentence):
         return "plan-proposed", ""
-    matches = ((re.match(pattern, sentence, re.DOTALL), event) for pattern, event in _SENTENCES)
-    match, event = next(((match, event) for match, event in matches if match), (None, ""))
-    return event, match[1] if match else ""
+    for pattern, event in _SENTENCES:
+        if match := re.match(pattern, sentence, re.DOTALL):
+            return event, match[1]
+    return "", ""

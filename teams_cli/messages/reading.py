@@ -95,6 +95,7 @@ def read(
         messages = mailbox.open_messages()
         if selection.handled:
             log = store.read(team_name, MESSAGE, agent, selection.since, problems)
+            # Later messages came after the inbox was read, which does not say whether they are handled.
             messages = [message for message in log if message.number <= mailbox.inbox.up_to]
         return _reading(selection, messages, mailbox.inbox, mailbox.inbox)
     try:

@@ -67,11 +67,12 @@ def next_due(store: Store, team: str, sender: str) -> float | None:
 
 
 def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown) -> list[str]:
-    """Return a sentence for the sender about each overdue message that was not reported to it yet. After the sentences
-    were shown, this is recorded, and the sender no longer waits for messages that were acknowledged.
+    """Return a sentence for the sender about each overdue message that was not reported to it yet. *once_shown* gets a
+    function, to be called after the sentences were shown. The function records that they were shown, and that the
+    sender no longer waits for messages that were acknowledged.
     """
     overdue_entries = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
-    if all(entry.told for entry in overdue_entries):
+    if all(entry.told for entry in overdue_entries):  # or there are none
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
 

@@ -84,14 +84,15 @@ def unknown_types(kind: type[Record]) -> list[str]:
     """Return the types of fields that *kind* declares but the table of types lacks. The quick check refuses every
     record with a field of these types, so the record is checked by pydantic.
     """
-    declared = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
-    unknown = [name for name in declared if _check_for(name) is _refuse]
+    declared_types = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
+    unknown = [declared for declared in declared_types if _check_for(declared) is _refuse]
     for nested_kind in kind.nested.values():
         unknown += unknown_types(nested_kind)
     return unknown
 
 
 def _checks_of(kind: type[Record]) -> dict[str, Check]:
+    """Make the checks of the fields of a kind of record, by the key of each field, and remember them."""
     checks: dict[str, Check] = {}
     for name, (key, _) in kind.fields.items():
         nested_kind = kind.nested.get(name)
@@ -102,6 +103,7 @@ def _checks_of(kind: type[Record]) -> dict[str, Check]:
 
 
 def _type_of(kind: type[Record], name: str) -> str:
+    """Return the declared type of the field *name*, such as `Time` for a field of the type `Time | None`."""
     return str(kind.__annotations__[name]).removesuffix(" | None")  # a document leaves out what is None
 
 

@@ -47,7 +47,9 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any) -> str:
-    """Return the value on several lines, as `json.dumps` does with an indent of two blanks and without escapes."""
+    """Return the value on several lines, as `json.dumps` does with an indent of two blanks, but without escapes for
+    characters outside ASCII.
+    """
     try:
         return _indented(value, "\n")
     except TypeError:  # a key is no text, or a value is unusual or no JSON

@@ -122,6 +122,7 @@ class Record:
         values = self.__dict__
         document_read = values.get(_DOCUMENT)
         if document_read is None or None in document_read.values():
+            # The values begin in the order of the fields. After them come those that are no fields.
             pairs = zip(self.attributes, self._all_values().values(), strict=False)
             document = {key: value for key, value in pairs if value is not None}
             document.update(self.extra)
@@ -192,8 +193,8 @@ def key_of(name: str) -> str:
 
 
 class Owed(Record):
-    """A notice that is still to be sent. Its *uid* is made from its cause, so that no second message is added if the
-    notice is sent twice.
+    """A notice that is still to be sent. Its *uid* is made from what caused the notice, so that no second message is
+    added if the notice is sent twice.
 
     *by* is the member who caused the notice. The notice counts as handled once its recipient does what it is *about*.
     *event* and *task* are for programs: what happened, and to which task.

@@ -56,6 +56,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
+    """Return a model of pydantic with the fields of the record *kind*, for checks and for the JSON Schema."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {}
