@@ -143,14 +143,14 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
         return
     if names := work.uncommitted(checkout):
         # This records the refusal, so that a repeated command completes the task.
-        if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
+        if presence.notes_first_refusal(store, team_name, name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
                 f"{top} has uncommitted files: {text.listed(names)}; {task.id} is not completed",
                 f"git add -A && git commit -m '{task.id}'; then {again}",
             )
         return
     is_unshared = _has_unshared_commits(standing, task, checkout)
-    if is_unshared and not presence.was_refused(store, team_name, name, "unshared"):
+    if is_unshared and presence.notes_first_refusal(store, team_name, name, "unshared"):
         share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
         raise errors.Conflict(
             f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is not completed",

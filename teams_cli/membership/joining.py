@@ -86,7 +86,8 @@ def _role_and_specialty(
     team: Team, caller: Caller | None, role: str | None, specialty: str | None
 ) -> tuple[str, str | None]:
     """Return the role and the specialty of a caller that joins. The role is *role*, or else the one that its type
-    names, or else the one that it has already. A type that names no role becomes the specialty.
+    names, or else the one that it has already, or else that of a plain member. A type that names no role becomes the
+    specialty, unless *specialty* is given.
     """
     config = caller.config if caller else None
     type_ = caller.type if caller else ""
@@ -96,11 +97,15 @@ def _role_and_specialty(
     if role is not None:
         return roles.known_role(role, team, config), specialty
     member = team.member(caller.name) if caller else None
-    return role_by_type or (member.role if member else MEMBER), specialty
+    present_role = member.role if member else MEMBER
+    return role_by_type or present_role, specialty
 
 
 def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
-    """Return the team with the new member *draft*; unchanged if it is an active member already."""
+    """Return the team with the new member *draft*, or unchanged if it is an active member already. Refuse the draft if
+    it may not join. In a secure team, the member gets the hash of the *token*. If there is no *caller*, the draft has
+    the next alias for its name, so this alias is counted as given.
+    """
     requester = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, requester.config)
     permission.judge(draft.role, "join-team", decision, requester, team.name, team)
@@ -241,13 +246,13 @@ def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
             member = team.member(caller.name)
             if member and team.state != "closed":
                 as_member.append((member.role, team))
-        roles_to_judge = sorted(as_member, key=strictness)[:1]
+        roles_to_judge = sorted(as_member, key=strictness)[:1]  # the one with the most rights
         if caller.type:
             # A type that names no role is a specialty. Then the caller is a plain member, which may not create teams.
             roles_to_judge.append((roles.role_for(caller.type, None, caller.config) or MEMBER, None))
         elif not roles_to_judge:  # nobody gave the caller a role, so it may found a team and lead it
             roles_to_judge.append((LEADER, None))
-    role, in_team = max(roles_to_judge, key=strictness)
+    role, in_team = max(roles_to_judge, key=strictness)  # the type can only take rights away
     permission.judge(role, "spawn-team", decision(role, in_team), caller, team_name, in_team)
 
 
@@ -278,6 +283,7 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _login_class(team: Team, member: Member, caller: Caller) -> str:
+    """Return what a member's login may do, in the words of `Store.admit`: `leads`, `manages`, or "" for others."""
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"
@@ -339,7 +345,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     def with_new_leader(team: Team) -> Team:
         heir = team.member(to)
         if heir is None:
-            teams.get_recipient(team, to)
+            teams.get_recipient(team, to)  # refuses an unknown name; `leader` and `human` remain
             raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {team.names_in_words()}.")
         if to == team.leader:
             return team

@@ -63,7 +63,7 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
-    """Return whether a request to the agent to shut down waits for its answer."""
+    """Return whether a request to shut down waits for the answer of the agent."""
     return next(open_requests(store, team, agent), None) is not None
 
 
@@ -190,12 +190,13 @@ def _draft(
 
 
 def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request to the agent if *draft* repeats it, and None if none is open. Else refuse *draft*."""
-    for earlier in open_requests(store, team, draft.agent):
-        if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
-            return earlier
+    """Return the agent's open request if *draft* repeats it; None if the agent has none. Refuse *draft* if the open
+    request is another one.
+    """
+    earlier = next(open_requests(store, team, draft.agent), None)
+    if earlier and (earlier.requested_by, earlier.reason) != (draft.requested_by, draft.reason):
         raise errors.Conflict(f"{draft.agent} is asked to shut down already: {earlier.id}", "Wait for its answer.")
-    return None
+    return earlier
 
 
 def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
@@ -243,7 +244,9 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
-    """Return the request by which a caller was stopped that repeats its approval; None unless *ref* stopped it."""
+    """Return the request that stopped the caller, if the caller only repeats its approval. Return None if no request
+    stopped the caller, or if *ref* is another request.
+    """
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
     if caller is None or member is None or not member.stopped_by:

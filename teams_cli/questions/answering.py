@@ -159,7 +159,7 @@ def _answer_notice(question: Question, response: Answer) -> Owed:
 
 
 def _human_choice(question: Question) -> str:
-    """Return the human's answer in lower case, to compare it with choices such as `allow`; "" if there is none."""
+    """Return the human's answer in lower case, to compare it with choices such as `allow`; "" without an answer."""
     answer = question.answered_by_human
     return answer.content.strip().lower() if answer else ""
 

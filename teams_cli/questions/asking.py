@@ -141,7 +141,9 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return the names of those who are asked: the human if *mode* says so, else *to*, or all others if it is empty."""
+    """Return the names of those who are asked: only the human if *mode* says so; otherwise the members in *to*, or all
+    others if *to* is empty.
+    """
     if mode == HUMAN:
         _refuse_others_than_human(to)
         to = [HUMAN]

@@ -69,7 +69,7 @@ def begin_showing(store: Store, question: Question) -> Question:
     """Record that the human is shown the question now, so that its time begins, and return the question. But if the
     agent that asked it should first read earlier answers of the human, the question is closed as deferred instead.
     """
-    question = _deferred(store, question) or question
+    question = _defer(store, question) or question
     if question.shown_at or not question.open:
         return question
     now = store.now()
@@ -93,17 +93,20 @@ def move_up(store: Store, team: str) -> None:
     """
     try:
         for question in in_line(store, team):
-            _deferred(store, question)
+            _defer(store, question)
         _reschedule_queue(store, team, store.now())
     except errors.TeamsError:
         return
 
 
-def _deferred(store: Store, question: Question) -> Question | None:
-    """Close the question as deferred and return it. Return None if its asker need not read earlier answers of the
-    human, or no longer waits.
+def _defer(store: Store, question: Question) -> Question | None:
+    """Close the question as deferred, and return it. But do nothing and return None if the asker need not read earlier
+    answers of the human, or if none of its processes waits for the answer.
     """
-    if question.asker_pid is None or question.is_abandoned or not (answered := deferred_to(store, question)):
+    if question.asker_pid is None or question.is_abandoned:
+        return None
+    answered = deferred_to(store, question)
+    if not answered:
         return None
     now = rfc3339(store.now())
 
@@ -117,7 +120,9 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Set the times of the waiting questions that were not shown yet: one after the other, the first from *begin*."""
+    """Set the ends of the waiting questions that were not shown yet. Each has its time after the one before it; the
+    time of the first begins at *begin*.
+    """
     for question in in_line(store, team):
         if question.is_abandoned or question.shown_at:
             continue
@@ -139,7 +144,7 @@ def text_for_person(question: Question) -> str:
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """Return the questions that the human has answered in this team, without requests for permission."""
+    """Return the questions and answers of the human in this team as JSON, without requests for permission."""
     return [
         {"question": question.question, "answer": answer.content}
         for question in questions.all_of(store, team, [])

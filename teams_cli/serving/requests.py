@@ -197,17 +197,18 @@ class Sender:
     """The team and the caller that a request names inside itself, as requests of other systems do."""
 
     def __init__(self, command: Command, request: Mapping[str, Any]) -> None:
-        """Read the team and the caller that a *request* names. The attribute `rest` has the remaining values, which are
-        for the command.
+        """Read the team and the caller that a *request* names. The attribute `arguments` has the other values, which
+        are for the command.
 
         Raises:
             InvalidValue: Team or caller are not valid.
         """
-        self.rest = dict(request)
+        self.arguments = dict(request)
         self.team = ""
         if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
-            self.team = _checked_name("teamName", _take(self.rest, "team_name"))
-        info = _take_info(self.rest, _KEY_OF_INFO[command.name]) if command.name in _KEY_OF_INFO else {}
+            self.team = _checked_name("teamName", _take(self.arguments, "team_name"))
+        key = _KEY_OF_INFO.get(command.name)
+        info = _take_info(self.arguments, key) if key else {}
         self.agent = _checked_name("agentId", info.get("agentId"))
         self.display = _checked_text("agentName", info.get("agentName"))
         self.type = _checked_text("agentType", info.get("agentType"))
@@ -219,9 +220,9 @@ class Sender:
         Raises:
             InvalidValue: There are two teams.
         """
-        named = self.team or self.rest.get("teamName")  # the latter is for a command whose own parameter is the team
-        if team and named not in (None, "", team):
-            raise errors.InvalidValue(f"the request names two teams, {team} and {named}", "Name one of them.")
+        other = self.team or self.arguments.get("teamName")  # the latter is for a command whose parameter is the team
+        if team and other not in (None, "", team):
+            raise errors.InvalidValue(f"the request names two teams, {team} and {other}", "Name one of them.")
 
     def known_as(self, agent: str) -> str:
         """Return the name of the sender; "" if it is not known. *agent* is the name that the server knows without the
@@ -260,10 +261,10 @@ def _take_info(values: dict[str, Any], key: str) -> dict[str, Any]:
 def _take(values: dict[str, Any], key: str) -> Any:
     """Remove the value of *key*, in snake case or camel case, from *values* and return it; None if there is none."""
     spellings = dict.fromkeys((key, camel_case(key)))
-    given = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
-    if len(given) > 1:
+    taken = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
+    if len(taken) > 1:
         raise errors.InvalidValue(f"{' and '.join(spellings)} mean the same", "Give one of them.")
-    return given[0] if given else None
+    return taken[0] if taken else None
 
 
 def _checked_name(key: str, value: Any) -> str:
@@ -282,9 +283,9 @@ def _checked_text(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """Return the call that runs one request in the name of *agent*, or of nobody if *agent* is "". *base* is the call
-    that started the server. The new call has its store and its configuration, and also its team unless *team* is given.
-    If a rule of the user says `ask`, the human is asked.
+    """Return the call that runs one request in the name of *agent*, or of nobody if *agent* is "". The call has the
+    store and the configuration of *base*, the call that started the server, and also the team of *base* unless *team*
+    is given. If a rule of the user says `ask`, the human is asked.
     """
     team = team or base.given_team
     caller = None
@@ -312,5 +313,5 @@ def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling
         TeamsError: The command is refused.
     """
     command = commands.get(name)
-    document = command.answer(call, values(name, request, spelling))
-    return document.document if isinstance(document, Outcome) else document
+    answered = command.answer(call, values(name, request, spelling))
+    return answered.document if isinstance(answered, Outcome) else answered

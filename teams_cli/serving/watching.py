@@ -73,8 +73,8 @@ class Watchers:
                 watch.close()
 
     def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, at most a second, or begin to watch. Return the watch, or None while the store can't be
-        read, and the topics that may have changed.
+        """Wait for a change, at most a second. If *watch* is None, begin to watch instead. Return the watch, and the
+        topics that may have changed. The watch is None if the store can't be read now.
         """
         try:
             if watch is None:  # before there was a watch, anything may have changed
@@ -87,6 +87,7 @@ class Watchers:
             return None, EVERY_TOPIC
 
     def _call_listeners(self, team: str, changed_topics: frozenset[str]) -> bool:
+        """Call the listeners that the change concerns. Return whether the team has any listeners."""
         with self._lock:
             listeners = list(self._listeners.get(team, {}).items())
         for listener, topics in listeners:
@@ -95,7 +96,7 @@ class Watchers:
         return bool(listeners)
 
     def _retire(self, team: str) -> bool:
-        """Record that the thread of the team ends, unless the team has a listener again."""
+        """Record that the thread of the team ends, and return True. Return False if the team has a listener again."""
         with self._lock:
             if self._listeners.get(team):
                 return False

@@ -34,6 +34,7 @@ class Config(Record):
 
 
 def path_in(root: str) -> str:
+    """Return the path of the configuration."""
     return f"{root}/config.json"
 
 

@@ -131,7 +131,7 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def _in_words(key: str, value: Any) -> str:
-    """Return a detail of a history entry as words, by its *key*."""
+    """Return the *value* that a history entry has under *key*, as words."""
     if value is True:
         return key
     if key == "to":

@@ -100,13 +100,13 @@ def get(store: Store, team: str, key: str) -> Page:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Page]:
-    """Return the pages that were not removed, by key."""
+    """Return the pages that were not removed, sorted by key. *problems* gets the errors of damaged pages."""
     return [page for page, _ in store.scan(team, PAGE, problems) if page.is_there]
 
 
 def unseen(store: Store, team: str, agent: str) -> list[Page]:
-    """Return the pages that other members changed, and of whose present version the agent does not know: the agent
-    neither read it nor was notified of it. The newest page is first.
+    """Return the pages by other members whose present version the agent neither read nor was notified of. The newest
+    page is first.
     """
     seen = presence.load(store, team, agent).pages or {}
     by_others = (page for page in all_of(store, team, []) if page.author != agent)
@@ -194,8 +194,8 @@ def share(
 
 
 def _highest_known(store: Store, team: str, key: str) -> int:
-    """Return the highest version of the page that any agent knows; 0 if the page has a file, which shows its version.
-    If a damaged file was removed, the new page needs a higher version than agents know.
+    """Return the highest version of the page that any agent knows; 0 if there is a record of the page, which has its
+    version. If a damaged record was removed, the new page needs a higher version than agents know.
     """
     if find(store, team, key) is not None:
         return 0
@@ -240,7 +240,9 @@ def refuse_new_page(store: Store, team: str, key: str) -> None:
 
 
 def _refuse_late(store: Store, team: str, new_page: Page) -> None:
-    """Remove *new_page* and raise an error if the team has too many now: others were stored at the same time."""
+    """If the team has too many pages, because others were stored at the same time, remove *new_page* and raise an
+    error.
+    """
     try:
         if len(all_of(store, team, [])) <= MOST:
             return

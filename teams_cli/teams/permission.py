@@ -123,15 +123,12 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
             question = "the permission question (`teams human`)"
             hint = f"Ask the human to answer {question}, or to allow the operation in config.json."
         raise errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
-    if role == HUMAN:
-        who = "the human"
-    elif undefined := undefined_role(role, team, caller.config):
+    if role != HUMAN and (undefined := undefined_role(role, team, caller.config)):
         raise errors.NotAllowed(
             f"the role {undefined!r} is not defined, so it may change nothing",
             "See: teams define-role; or teams leave-team",
         )
-    else:
-        who = f"a {role}"
+    who = "the human" if role == HUMAN else f"a {role}"
     hint = _hint_for_denied(role, operation, team, caller.config)
     raise errors.NotAllowed(f"{caller.name} is {who}, which may not {operation}", hint)
 
@@ -211,13 +208,15 @@ def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.N
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return which roles may do a refused operation, or advice to a leader or the human what to do instead."""
+    """Return a sentence that says which roles may do a refused operation, and whom a member can ask. A leader or the
+    human is told instead what they can do in its place, if there is anything.
+    """
     allowed = _allowed_roles(operation, team, config)
     hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
-        advice = "" if role in roles.may(operation) else roles.INSTEAD.get(operation, "")
-        return advice or hint
-    if team is None or not allowed or operation == "send-message":
+        is_refused_by_rule = role in roles.may(operation)  # then the operation itself is right for the role
+        return hint if is_refused_by_rule else roles.INSTEAD.get(operation, hint)
+    if team is None or not allowed or operation == "send-message":  # nobody can do it, or can be asked for it
         return hint
     return f"{hint} Ask the leader for it: teams send-message {team.leader} TEXT"
 

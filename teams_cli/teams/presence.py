@@ -112,7 +112,9 @@ class Agent(Record):
 
     @property
     def expected_at(self) -> str | None:
-        """The last sign of life, or the later time until which the agent said that it may be silent."""
+        """The last sign of life, or the later time until which the agent said that it may be silent. None if neither is
+        known.
+        """
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
@@ -134,12 +136,12 @@ def load_all(store: Store, team: str) -> Callable[[str], Agent]:
     problems: list[errors.TeamsError] = []
     agents = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
 
-    def load_read(name: str) -> Agent:
+    def agent_named(name: str) -> Agent:
         if name not in agents and problems:  # its record may be one of the damaged ones
             return load(store, team, name)
         return agents.get(name) or Agent(agent=name)
 
-    return load_read
+    return agent_named
 
 
 def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
@@ -163,15 +165,15 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
     return agent
 
 
-def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
-    """Whether the agent was refused before for that *reason*. The reason is noted, so the next call returns True."""
+def notes_first_refusal(store: Store, team: str, name: str, reason: str) -> bool:
+    """Note that the agent is refused for that *reason*. Return False if it was refused for this reason before."""
 
     def change(agent: Agent) -> Agent:
         reasons = agent.refused or []
         return agent if reason in reasons else agent.having(refused=[*reasons, reason][-_MAX_REFUSED:])
 
     before, after = upsert(store, team, AGENT, name, Agent(agent=name), change)
-    return before is after
+    return before is not after
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
@@ -216,8 +218,8 @@ def note_sign_of_life(
         if note is not None:
             seen_as["note"] = note
         is_recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
-        is_known = all(getattr(agent, key) == value for key, value in seen_as.items())
-        if is_recent and note is None and is_known:
+        is_seen_as_before = all(getattr(agent, key) == value for key, value in seen_as.items())
+        if is_recent and note is None and is_seen_as_before:
             return agent
         return agent.having(last_seen=teams.now(store), **seen_as)
 

@@ -65,7 +65,7 @@ def define(
 
 
 def refuse_name(name: str, team: Team) -> None:
-    """Refuse an invalid name for a role, that of a built-in role, or one that differs only in case from another."""
+    """Refuse the *name* for a role if it is invalid, means a built-in role, or differs from another only in case."""
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
         raise errors.InvalidValue(f"{name} is a built-in role", "Choose another name.")

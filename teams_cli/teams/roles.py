@@ -58,7 +58,10 @@ def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
 def _nearest_rule(
     ancestry: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
 ) -> str:
-    """Return the decision for the first role in *ancestry* that has one, or else for `*`; "" if there is none."""
+    """Return the decision on the *operation* for the first role in *ancestry* that has one, or else for `*`; "" if no
+    role has one. Decisions are in *rules*, by role, and in the lists `allow` and `deny` of the *definitions* of roles.
+    If a role has several decisions, the strictest counts.
+    """
     for role in [*ancestry, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
         if role in definitions:

@@ -64,11 +64,13 @@ class Setting:
             InvalidValue: *word* is none of the choices, no name, or no number within the bounds.
         """
         if self.name:
-            return self.default if word == OFF and not self.default else check_name(word, key)
+            if word == OFF and not self.default:  # a setting that is empty by default can be emptied again
+                return self.default
+            return check_name(word, key)
         if self.of_person and not word.strip():
             raise errors.InvalidValue(f"the command of {key} is blank", f"To switch it off: teams set {key} {OFF}")
         if self.files and word.strip():
-            text.file_patterns(word.split())
+            text.file_patterns(word.split())  # only to check them
         if self.prose:
             return text.checked(word, key, _MAX_TEXT)
         if self.choices:
@@ -80,7 +82,7 @@ class Setting:
         try:
             number = seconds_in(word) if self.seconds else float(word)
         except ValueError:
-            number = float("nan")
+            number = float("nan")  # not within any bounds
         is_whole = self.seconds or number.is_integer()
         if not self.least <= number <= self.most or not is_whole:
             what = "a number" if self.seconds else "a whole number"
@@ -271,7 +273,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
 
 def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
     """Return the *table* of settings with the value that *word* means for *key*. If *word* is empty, return the table
-    without *key*, so that the default counts.
+    without *key*, so that the default of the setting counts.
 
     Raises:
         InvalidValue: There is no such setting, or it can't have this value.
@@ -349,7 +351,8 @@ def parse_stored(key: str, value: Value) -> Value:
     setting = known(key)
     if isinstance(value, float) and not setting.seconds:
         value = int(value)  # versions up to 0.2 stored fractions also for settings that are whole numbers
-    return setting.parse(key, "false" if value is False else str(value))
+    word = "false" if value is False else str(value)  # JSON without quotes may mean the choice `false`
+    return setting.parse(key, word)
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:

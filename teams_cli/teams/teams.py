@@ -91,7 +91,7 @@ class Team(Record):
         return member if member and member.active else None
 
     def inside_clients(self) -> list[str]:
-        """Return the members that run inside another agent's client. They are members only as long as they work."""
+        """Return the names of members that run inside another agent's client. They are members only while they work."""
         return [member.agent_id for member in self.members if member.active and member.child_of]
 
     def active_names(self) -> list[str]:
@@ -170,8 +170,8 @@ def nearest(name: str, known_names: Sequence[str]) -> str:
     """Return the name in *known_names* that somebody who wrote *name* probably meant; empty if none is similar."""
     from difflib import get_close_matches  # its import takes long, and only refusals need it
 
-    same = [known for known in known_names if known.lower() == name.lower()]
-    matches = same or get_close_matches(name, known_names, n=1, cutoff=0.75)
+    same_but_case = [known for known in known_names if known.lower() == name.lower()]
+    matches = same_but_case or get_close_matches(name, known_names, n=1, cutoff=0.75)
     return matches[0] if matches else ""
 
 

@@ -61,7 +61,7 @@ class Operations:
         sender = requests.Sender(command, arguments)
 
         def run(call: Call) -> tuple[Any, Call]:
-            return requests.answer(call, command.name, sender.rest, requests.camel_case), call
+            return requests.answer(call, command.name, sender.arguments, requests.camel_case), call
 
         sender.refuse_other_team(request.query_params.get("team", ""))
         default = "" if sender.agent else HUMAN

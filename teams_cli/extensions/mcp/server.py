@@ -275,7 +275,7 @@ class TeamsServer:
             tool = self.tools[name]
             sender = requests.Sender(tool.command, arguments)
             call = identify(requester, sender)
-            document = tool.answer(call, sender.rest)
+            document = tool.answer(call, sender.arguments)
             if tool.command.name in _JOINING_COMMANDS:
                 agent = document.get("agentId") or call.agent
                 self.identity.adopt(agent, call.team, document.get("token", ""), "session")
