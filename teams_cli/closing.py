@@ -63,8 +63,8 @@ def close_with_clients(
 def close(
     store: Store, team_name: str, caller: Caller | None, force: bool = False, refuses_landings: bool = True
 ) -> Team:
-    """Close the team, and refuse its landings. If *refuses_landings* is False, the landings wait until it is restored.
-    The clients of its agents are left as they are. If the team is at work, only *force* closes it.
+    """Close the team. Its landings are refused or, if *refuses_landings* is false, wait until the team is restored. The
+    clients of its agents are left as they are. If the team is at work, only *force* closes it.
 
     Raises:
         Conflict: As for `close_with_clients`.

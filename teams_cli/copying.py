@@ -55,7 +55,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
-    for session in ending.all_of(target, team_name, []):
+    for session in ending.all_of(target, team_name, []):  # so that this machine trusts the sessions in the copy
         sessions.note_started_here(target, team_name, session)
     state, closed_at = closed.state_before or ["active", None]
     copied = closed.uncopied().having(state=state, closed_at=closed_at)

@@ -163,6 +163,7 @@ def next_name(team: Team) -> str:
 
 
 def _next_alias(team: Team) -> int:
+    """Return the number of the first alias that was neither given nor chosen as a name."""
     taken_names = {member.agent_id.lower() for member in team.roster()}
     index = team.alias_count
     while names.alias(index).lower() in taken_names:
@@ -321,7 +322,9 @@ def leave(
 
 
 def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids. *problems* gets the error, if any."""
+    """Release the tasks of a member that has left, and return their ids. If this fails, return an empty list, and add
+    the error to *problems*.
+    """
     try:
         released = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")

@@ -57,7 +57,7 @@ SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shu
 
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
-    """Yield the requests to the agent that wait for its answer, oldest first."""
+    """Yield the requests to shut down that wait for the answer of the agent, oldest first."""
     shutdowns = all_of(store, team, [])
     return (shutdown for shutdown in shutdowns if (shutdown.agent, shutdown.status) == (agent, "requested"))
 
@@ -320,10 +320,6 @@ def _answerable(
 
 
 def refuse_return(former: Member) -> None:
-    """Raise an error if *former*, a former member, was shut down, because it may not join again.
-
-    Raises:
-        NotAllowed: The member was shut down.
-    """
+    """Raise NotAllowed if *former*, a former member, was shut down, because it may not join again."""
     if former.stopped_by:
         raise errors.NotAllowed(f"{former.agent_id} was shut down ({former.stopped_by})", "Join under another name.")

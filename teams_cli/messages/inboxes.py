@@ -101,7 +101,9 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:
-    """Return the agent's inbox with the messages that came since. *problems* gets the errors of damaged messages."""
+    """Return the agent's inbox with the messages that came since it was stored. *problems* gets the errors of damaged
+    messages.
+    """
     return with_new_messages(store, team, load(store, team, agent), [] if problems is None else problems)
 
 
@@ -234,7 +236,7 @@ def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
     return inbox.having(
         open=[entry for entry in inbox.open if entry.number not in numbers],
         handled=up_to_position[-_MAX_HANDLED:] + after_position,
-        settled_at=dropped[-1].handled_at if dropped else inbox.settled_at,
+        settled_at=dropped[-1].handled_at if dropped else inbox.settled_at,  # the last entry was handled last
     )
 
 

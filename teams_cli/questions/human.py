@@ -31,11 +31,12 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []
     earlier = [question for question in questions.all_of(store, draft.team_name, []) if not question.operation]
-    answered = [question.id for question in earlier if question.answered_by_human]
     own = [q for q in earlier if q.from_ == draft.from_ and q.to == [HUMAN] and q.id != draft.id]
     has_seen_answers = any(question.known or question.answered_by_human for question in own)
     is_repeated = any(q.question == draft.question and (q.status == "deferred" or q.answered_by_human) for q in own)
-    return answered if is_repeated or not has_seen_answers else []
+    if has_seen_answers and not is_repeated:
+        return []
+    return [question.id for question in earlier if question.answered_by_human]
 
 
 def in_line(store: Store, team: str) -> list[Question]:

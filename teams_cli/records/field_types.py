@@ -124,7 +124,7 @@ def _is_text(value: Any) -> bool:
     if type(value) is not str:
         return False
     try:
-        return value.isascii() or bool(value.encode())
+        return value.isascii() or bool(value.encode())  # an error if a character is half a surrogate pair
     except UnicodeEncodeError:
         return False
 

@@ -57,6 +57,7 @@ def indented(value: Any) -> str:
 
 
 def _indented(value: Any, line_start: str) -> str:
+    """Return the value as `indented` does. *line_start* is a line end with the indent of the line that it is on."""
     if type(value) is str:
         return _quoted(value)
     inner_start = line_start + "  "

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 else:
 
     def _type_of(name: str, declared: FieldType) -> Any:
+        """Return the type of pydantic that accepts what *declared*, the field type called *name*, accepts."""
         if declared.words:
             return Literal[declared.words]
         if declared.prefix:

@@ -97,9 +97,7 @@ def parameters(command: Command) -> list[Parameter]:
 
 
 def snake_case(key: str) -> str:
-    """Return the key unchanged, because it is in snake case already: `blocked_by`. Tools and functions use this
-    spelling.
-    """
+    """Return the key as it is, in snake case, which tools and functions use: `blocked_by`."""
     return key
 
 
@@ -165,6 +163,7 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _model(name: str, spelling: Spelling) -> type[BaseModel]:
+    """Return the model of pydantic for a request of the command *name*, with its fields in the *spelling*."""
     from pydantic import ConfigDict, create_model
 
     fields: Any = {parameter.name: _field(parameter, spelling) for parameter in parameters(commands.get(name))}
@@ -173,6 +172,7 @@ def _model(name: str, spelling: Spelling) -> type[BaseModel]:
 
 
 def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
+    """Return the type of a parameter and its declaration, for the model of pydantic that checks a request."""
     from typing import Annotated, Literal
 
     from pydantic import AliasChoices, BeforeValidator, Field
@@ -307,11 +307,7 @@ def _source(base: Call, key: str, value: str) -> tuple[str, str]:
 
 
 def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
-    """Run the command with the values of a *request*, and return its document.
-
-    Raises:
-        TeamsError: The command is refused.
-    """
+    """Run the command with the values of a *request*, and return the answer as JSON."""
     command = commands.get(name)
     answered = command.answer(call, values(name, request, spelling))
     return answered.document if isinstance(answered, Outcome) else answered

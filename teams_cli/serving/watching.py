@@ -56,6 +56,7 @@ class Watchers:
             self._call_listeners(team, EVERY_TOPIC)
 
     def _watch(self, team: str) -> None:
+        """Run in the team's thread: call the listeners after changes, until the server ends or no listener is left."""
         watch: Watch | None = None
         idle_rounds = 0
         try:

@@ -83,14 +83,14 @@ class Alarm:
         """Ring a little later than after *seconds*, so that a lease which ends in *seconds* has ended for certain."""
         self.ring_in(seconds + _MARGIN)
 
-    def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
-        """Ring when the process *pid* ends. *started* and *place* make sure that it is still this process. Do nothing
+    def ring_at_end_of(self, pid: int | None, started: str | None, scope: str | None) -> None:
+        """Ring when the process *pid* ends. *started* and *scope* make sure that it is still this process. Do nothing
         if it has ended already, or if its end can't be noticed from here, as on another machine.
         """
         from teams_cli.processes import has_ended
 
-        if pid is not None and has_ended(pid, started, place) is False:
-            self._processes.add((pid, started, place))
+        if pid is not None and has_ended(pid, started, scope) is False:
+            self._processes.add((pid, started, scope))
 
     def rings(self) -> bool:
         """Whether the time that was set has come, or one of the processes has ended."""
@@ -159,7 +159,9 @@ def sleep_until(
 
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes; meanwhile do what `meanwhile` says."""
+    """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes. Before and after each sleep, call the
+    functions that `meanwhile` has.
+    """
     act, around_sleep = meanwhile.act, meanwhile.around_sleep
     # `act` returns the seconds until its next call.
     act_at = time.monotonic() + act(team) if act else float("inf")
@@ -205,7 +207,7 @@ class PollingWatch:
         give_up = time.monotonic() + timeout
         while (result := self._look()) == self._last_result:
             now = time.monotonic()
-            if now >= self._report_again_at:
+            if now >= self._report_again_at:  # a second change may not have shown in the result
                 self._report_again_at = float("inf")
                 return True
             if now >= give_up:

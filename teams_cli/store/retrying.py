@@ -41,8 +41,8 @@ def update(
     change follows.
 
     Raises:
-        Busy: Other writers were first again and again, for *patience* seconds. None stands for the seconds that the
-            store waits for a lock, but at least 10.
+        Busy: Other writers were first again and again, for *patience* seconds. If *patience* is None, this is as long
+            as the store waits for a lock, but at least 10 seconds.
     """
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0  # not known before the first collision with another writer
@@ -65,8 +65,8 @@ def update(
 
 
 def upsert(store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R]) -> tuple[R, R]:
-    """Replace a record as `update` does. If there is no record yet, call *change* with the record *fresh*, and create
-    the record that it returns.
+    """Replace a record as `update` does, and return it before and after. If there is no record yet, call *change* with
+    the record *fresh*, create the record that it returns, and return both.
     """
     try:
         return update(store, team, kind, key, change)

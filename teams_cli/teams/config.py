@@ -89,9 +89,5 @@ def own_of(root: str) -> Config:
 
 
 def save(root: str, config: Config) -> None:
-    """Write the configuration.
-
-    Raises:
-        StorageFailed, OutcomeUnknown: As for every change.
-    """
+    """Write the configuration, durably."""
     disk.commit(disk.write_temp(f"{root}/tmp", encode(config)), path_in(root))

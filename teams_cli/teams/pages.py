@@ -125,7 +125,7 @@ def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Record that the agent knows the present versions of the pages. Errors are ignored: it is only notified again."""
+    """Record that the agent knows the present versions of the pages. Errors only have it notified again."""
     if not pages:
         return
     versions = {page.key: page.version for page in pages}

@@ -42,7 +42,7 @@ class Status(Record):
 
 
 class Awaited(Record):
-    """A sent message that must be acknowledged. *told* says that the sender was notified that this is overdue."""
+    """A sent message that must be acknowledged. *told* says that the sender was notified that it is overdue."""
 
     number: Number
     due: Time
@@ -166,7 +166,7 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
 
 
 def notes_first_refusal(store: Store, team: str, name: str, reason: str) -> bool:
-    """Note that the agent is refused for that *reason*. Return False if it was refused for this reason before."""
+    """Note that the agent is refused for that *reason*. Return whether this is the first time."""
 
     def change(agent: Agent) -> Agent:
         reasons = agent.refused or []

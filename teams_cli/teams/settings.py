@@ -258,11 +258,7 @@ def lands_by_itself(team: Team) -> bool:
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
-    """Refuse an agent that wants to change a setting which only the human may change.
-
-    Raises:
-        NotAllowed: Only the human may change the setting *key*, and the caller is an agent.
-    """
+    """Raise NotAllowed if only the human may change the setting *key*, and the caller is an agent."""
     setting = find(key)
     if setting and setting.of_person and not caller.is_human:
         raise errors.NotAllowed(

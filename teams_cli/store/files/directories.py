@@ -315,9 +315,9 @@ def each_record(
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """Yield what *look* returns for the path, the kind and the key of each record in the directory, ordered by number
-    or name; with *keys*, only for these. Missing files are skipped. The error of a file that cannot be read is appended
-    to *problems*.
+    """Yield what *look* returns for the path, the kind and the key of each record in the directory, or only of the
+    records under *keys*, ordered by number or name. Missing files are skipped. The error of a file that cannot be read
+    is appended to *problems*.
     """
     if keys is None:
         keys = keys_in(directory, kind, problems)

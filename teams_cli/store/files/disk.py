@@ -76,8 +76,8 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """Return the bytes of a small file. Return empty bytes if the file can't be read, or is larger than files of its
-    kind usually are.
+    """Return the bytes of a small file. Return empty bytes if the file can't be read, or has more bytes than most
+    records.
 
     It is not checked that this is a regular file, because the check would take as long as reading. So `glance` is only
     for files whose content proves that they are complete.

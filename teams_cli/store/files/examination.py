@@ -181,7 +181,7 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
 
 
 def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each message beside the directories of the log, which nobody reads."""
+    """Yield a finding for each message that is beside the directories of the log, where nobody reads it."""
     directory = store.layout.messages(team)
     for name in disk.names_in(directory):
         if name.endswith(".json"):

@@ -73,7 +73,7 @@ class MessageLog:
         disk.make_directories(self.directory, self.root)
         listing = _Listing(self)
         number = directories.noted_number(listing.names) + 1  # the one that is expected, then the one that is given
-        segment = (number - 1) // _SEGMENT
+        segment = (number - 1) // _SEGMENT  # no more messages are added to the directories before this one
         path = self._path_with_uid(listing, uid, 0, segment)
         is_new = False
         # The number is only known under the lock. The file has room for the digits of the number that is expected; if
@@ -511,6 +511,7 @@ def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tup
 
 
 def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of a history as `read_history` does, from byte *position* to the end."""
     at_line_start = True
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         file.seek(position)

@@ -104,7 +104,7 @@ class InotifyWatch:
         if self.slow:  # some directories are not watched: have the caller look at everything each second
             select.select([self._descriptor], [], [], min(_LOOK_AGAIN, max(timeout, 0)))
             self.heard = self._topics_of_events() | EVERY_TOPIC
-            return timeout > 0
+            return timeout > 0  # after any time, something may have changed
         while True:
             due = min([give_up, *self._changing_label.values()])
             has_events = bool(select.select([self._descriptor], [], [], max(due - time.monotonic(), 0))[0])
@@ -230,6 +230,7 @@ class InotifyWatch:
             any_new = True
 
     def _watch(self, path: str) -> None:
+        """Watch the directory. If the system has no watch left for it, `slow` says so from now on."""
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:

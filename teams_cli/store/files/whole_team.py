@@ -41,6 +41,7 @@ def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
 
 
 def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """Yield the key and the bytes of each message, to be copied to another store."""
     for segment in log.segments():
         for number, path in log.files(segment):
             log.decode(kind, path)  # only to check it
