@@ -161,6 +161,21 @@ def test_each_call_to_the_system_fails_in_turn(store, root, directory, error):
     assert len(os.listdir(root / "tmp")) <= not_removed
 
 
+def test_a_number_that_could_not_be_reserved_is_refused(store):
+    """Otherwise a number that was given could be given again."""
+    for nth in itertools.count(1):
+        fault = Fault(nth, errno.ENOSPC)
+        try:
+            with fault:
+                store.reserve("alpha", MESSAGE, 100 + nth)
+        except (OutcomeUnknown, StorageFailed):
+            continue
+        assert store.last("alpha", MESSAGE) == 100 + nth, fault.happened
+        if not fault.happened:
+            break
+    assert nth > 3
+
+
 @contextmanager
 def held(path):
     """Hold the lock in this process. flock treats another open file like another process."""

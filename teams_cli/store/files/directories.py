@@ -201,17 +201,25 @@ def raise_note(directory: str, noted: int, number: int) -> None:
     try:
         os.rename(f"{directory}/{_LAST}{noted}", f"{directory}/{_LAST}{number}")
     except FileNotFoundError:
-        note_number(directory, number)
+        try:
+            note_number(directory, number)
+        except errors.StorageFailed:
+            return
     except OSError:
         return
 
 
 def note_number(directory: str, number: int) -> None:
-    """Record that *number* was given in the directory, by the empty file `.last.<number>`. Errors are ignored."""
+    """Record that *number* was given in the directory, by the empty file `.last.<number>`.
+
+    Raises:
+        StorageFailed: The system refused.
+    """
+    path = f"{directory}/{_LAST}{number}"
     try:
-        os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
-    except OSError:
-        return
+        os.close(os.open(path, _NEW, 0o600))
+    except OSError as error:
+        raise disk.failed("create", path, error) from None
 
 
 def remove_lower_notes(directory: str) -> None:
