@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
@@ -19,6 +20,7 @@ from teams_cli.store.contract import Kind
 from teams_cli.tasks import claims
 from teams_cli.teams import presence
 from teams_cli.teams.permission import Caller
+from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 
 A_DAY_AND_A_HALF = 36 * 3600
@@ -52,6 +54,15 @@ def test_nothing_is_found_where_nothing_is_wrong(cli: Cli) -> None:
     assert findings(cli, healthy=True) == []
     assert cli("doctor").stdout == f"{cli.root}: healthy\n"
     assert tree(cli.root) == before
+
+
+@NEEDS_PROC
+def test_a_lock_that_is_held_is_named_with_its_process(cli: Cli) -> None:
+    for place in ("teams/alpha/.lock", "tasks/alpha/.lock"):
+        with open(cli.root / place, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            found = the_one(cli, healthy=True)
+        assert (found["where"], found["what"]) == (str(cli.root / place), f"is held by process {os.getpid()}")
 
 
 def test_every_kind_of_record_is_looked_at() -> None:

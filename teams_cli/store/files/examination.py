@@ -189,7 +189,8 @@ def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _held_locks(store: FileStore, team: str) -> Iterator[Finding]:
-    for directory, _, files in os.walk(store.layout.team(team)):
+    roots = (store.layout.team(team), store.layout.tasks(team))
+    for directory, _, files in (each for root in roots for each in os.walk(root)):
         if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
             what = f"is held by process {holder}"
             if processes.is_stopped(holder):
