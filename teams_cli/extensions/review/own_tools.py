@@ -240,6 +240,9 @@ def test_findings(
         if not suite.command:  # only the suite of pytest may lack its program
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue
+        if _size_of_checkout(git, change.repo) > _LARGEST_COPY:  # tests may need the files that would be left out
+            report(f"{suite.name} of {files} was not run: the checkout is larger than {_LARGEST_COPY >> 20} MiB")
+            continue
         failures, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
         if problem:
             report(f"{suite.name} of {files} could not be run: {problem}")
@@ -273,6 +276,12 @@ def _copy(change: Change, git: Git, when: str) -> str:
         _copy_checkout(git, change.repo, copy)
     _link_packages(change.repo, copy)
     return copy
+
+
+def _size_of_checkout(git: Git, repo: str) -> int:
+    """Return the bytes of all present files that git tracks or would track."""
+    paths = [os.path.join(repo, name) for name in git.listed()]
+    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
 
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:

@@ -216,6 +216,10 @@ def test_the_tests_of_what_changed_are_run_on_a_copy(tmp_path: Path) -> None:
     assert weight == "SERIOUS" and "test_count" in what and "sorrow" not in str(found.rules)
     assert "2 failed, 1 of them since this change" in found.said["tests"]
     assert tree(repository) == before
+    with (repository / "large.bin").open("wb") as file:  # tests would fail in an incomplete copy
+        file.truncate(201 << 20)
+    found = review(repository, tmp_path / "work", "tests", base="HEAD")
+    assert found.rules == set() and "was not run: the checkout is larger than 200 MiB" in found.said["tests"]
 
 
 def test_the_linters_of_the_repository_are_run_where_they_are_configured(tmp_path: Path) -> None:
