@@ -37,7 +37,7 @@ class SettingsPlace(NamedTuple):
 
 class Home:
     """The settings files of a client. They are in *directory* below the user's home, or in the directory that the
-    environment variable *variable* names. The first of the files has the hooks.
+    environment variable *variable* names ("" if the client reads no such variable). The first file has the hooks.
     """
 
     def __init__(self, variable: str, directory: str, *files: SettingsPlace) -> None:
@@ -53,8 +53,9 @@ class PluginCommands(NamedTuple):
     takes the folder of the plugin and no catalogue. *leftovers* are keys that stay in the client's settings after the
     plugin was removed.
 
-    *settings* is the path of these settings below the user's home, for a client without other settings files. *format*
-    says how we put entries that the plugin can't bring into the first settings file; None if there are none.
+    *settings* is the path of the client's settings file below the user's home; "" if the client's `home` names its
+    settings files. A plugin can't bring all of our entries to some clients. Then *format* is the format in which we put
+    these entries into the first settings file; else None.
     """
 
     program: str
@@ -71,7 +72,8 @@ class Socket(NamedTuple):
 
     *address_variable* and *token_variable* name the environment variables in which the client's hooks find the address
     of the socket and the token for it. If the client's command line has one of the words *asking_options*, the client
-    asks its person about messages from the socket. If *framed* is set, each line states the version of the protocol.
+    asks its person about messages from the socket. If *framed* is set, each line that is sent to the socket states the
+    version of the protocol.
     """
 
     address_variable: str
@@ -102,10 +104,10 @@ class Daemon(NamedTuple):
 class Seat(NamedTuple):
     """The properties of a client in a terminal.
 
-    A run with one of the words *headless* in its command line has no person. To wake the client, the *ways* are tried
-    one after the other; *stops* are the ways to interrupt it. *resume* are the options that open a session of the
-    client, *first* are the options that begin a session with a prompt, and *set* has variables for the client. *titles*
-    maps characters in the title of the client's window to states.
+    *headless* is a text of words with blanks between them. A run with one of these words in its command line has no
+    person. To wake the client, the *ways* are tried one after the other; *stops* are the ways to interrupt it. *resume*
+    are the options that open a session of the client, *first* are the options that begin a session with a prompt, and
+    *set* has environment variables for the client. *titles* maps characters in the title of its window to states.
 
     If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
     then known again only at its next tool call or at the end of the turn. *password_variable* names the variable with
@@ -130,7 +132,9 @@ class Seat(NamedTuple):
 
 
 class Client:
-    """The declaration of a client. The defaults fit most clients; the module of a client overrides what differs."""
+    """The declaration of a client. The defaults fit most clients; the module of a client overrides what differs. The
+    parameter *python* of its methods is the path of the Python that is to run our commands.
+    """
 
     profile: Mapping[str, Any]
     """The document of the client's `Profile`: its command lines, and where its output has the answer."""
@@ -172,9 +176,7 @@ class Client:
         return {"hooks": [hook]}
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return our hooks as entries of the client's settings, each under its event. They are those for a client that
-        runs without a person.
-        """
+        """Return the hooks that a client without a person needs, as entries of its settings, each under its event."""
         entries = {event: self.hook_entry(command) for event in self.events}
         for event in self.holding:
             entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLD_TIMEOUT}
@@ -184,8 +186,8 @@ class Client:
         return entries
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return all our hooks as entries of the client's settings, each under its event. Those for clients in
-        terminals are included.
+        """Return all our hooks as entries of the client's settings, each under its event. In addition to the hooks of
+        `agent_entries`, these are the hooks that only a client in a terminal needs.
         """
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
@@ -261,11 +263,12 @@ class ToolGuard(NamedTuple):
 
 
 class Dialect:
-    """The words that a client and its hooks exchange. They are the names of the events at a *start*, at a *prompt*,
-    after the use of *tools* and at a *stop*. The answer *block* keeps the client from stopping.
+    """The words that a client and its hooks exchange. *start*, *prompt*, *tools* and *stop* are the names of the events
+    when a session starts, when a prompt is given, after the use of tools, and when a turn stops. A hook's answer with
+    the decision *block* keeps the client from stopping.
 
-    *joins* says what the client prints if a hook refuses the end of a turn: its final answer then also has the text
-    from before the refusal. With a *guard*, the client asks before it uses a tool that changes something.
+    If *joins* is set, and a hook refused the end of a turn, the client's final answer also has the text from before the
+    refusal. With a *guard*, the client asks before it uses a tool that changes something.
     """
 
     def __init__(
@@ -298,7 +301,7 @@ class Dialect:
     def denial(self, event: dict[str, Any], reason: str) -> dict[str, Any]:
         """Return the answer that forbids the client to use the tool in the event."""
         reason = safe(reason)
-        if self.block == "deny":
+        if self.block == "deny":  # this client takes the same answer for tools as for the end of a turn
             return {"decision": "deny", "reason": reason}
         decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         return {"hookSpecificOutput": {"hookEventName": event["hook_event_name"], **decision}}

@@ -61,7 +61,7 @@ def clean(
 
 def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a process of ours that starts agents. Only our own variables and git's are removed.
-    Which others an agent gets is decided later, by its profile.
+    The profile of an agent decides later which of the others the agent gets.
     """
     return clean(inherited, strip=())
 

@@ -30,7 +30,7 @@ class FileChange:
     without our entries. Each is None if there is no file.
     """
 
-    place: SettingsFile
+    file: SettingsFile
     before: bytes | None
     after: bytes | None
     original: bytes | None
@@ -42,12 +42,12 @@ class FileChange:
 
         contents = (self.before, self.after)
         before, after = ((data or b"").decode(errors="replace").splitlines(keepends=True) for data in contents)
-        before_name, after_name = ("/dev/null" if data is None else self.place.path for data in contents)
+        before_name, after_name = ("/dev/null" if data is None else self.file.path for data in contents)
         diff_lines = unified_diff(before, after, before_name, after_name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in diff_lines)
 
 
-def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
+def install(store: Store, file: SettingsFile, ours: Ours) -> FileChange:
     """Return the change that adds our entries to the settings file, or replaces the entries of an older version.
 
     Raises:
@@ -55,24 +55,24 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
         NotAllowed: The file belongs to another user, or is a link out of the project.
         InvalidValue: Another server has the name of our server.
     """
-    before = _read(place)
-    original = _without(store, place, before)
-    after = place.format.with_ours(place.path, original, ours)
-    return FileChange(place, before, after=after or original, original=original)  # no empty file is made
+    before = _read(file)
+    original = _without_ours(store, file, before)
+    after = file.format.with_ours(file.path, original, ours)
+    return FileChange(file, before, after=after or original, original=original)  # no empty file is made
 
 
-def uninstall(store: Store, place: SettingsFile) -> FileChange:
+def uninstall(store: Store, file: SettingsFile) -> FileChange:
     """Return the change that removes our entries from the settings file. If nobody has edited the file since they were
     installed, the file gets exactly its former bytes back.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
     """
-    before = _read(place)
-    after = _without(store, place, before)
-    if after and isinstance(place.format, Toml):
-        after = place.format.without_stale_trust(place.path, after)
-    return FileChange(place, before, after, after)
+    before = _read(file)
+    original = _without_ours(store, file, before)
+    if original and isinstance(file.format, Toml):
+        original = file.format.without_stale_trust(file.path, original)
+    return FileChange(file, before, after=original, original=original)
 
 
 def one_at_a_time(store: Store) -> Lock:
@@ -86,14 +86,14 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the changed file. If it now has our entries, store a copy of the original file first. If it is the original
-    file again, remove this copy.
+    """Write the changed file. If it now has our entries, first store a record of its original content. If it has its
+    original content again, remove this record.
     """
-    path = os.path.realpath(change.place.path)
-    record = _read_record(store, change.place)  # refuses a damaged one before anything is changed
+    path = os.path.realpath(change.file.path)
+    record = _read_record(store, change.file)  # refuses a damaged record before anything is changed
     if change.before == change.after:
         return
-    if _read(change.place) != change.before:
+    if _read(change.file) != change.before:
         raise errors.StorageFailed(f"{path} was changed just now", "Check it, and repeat the command.")
     directory, missing = os.path.dirname(path), []
     while not os.path.isdir(directory):
@@ -102,13 +102,13 @@ def apply(store: Store, change: FileChange) -> None:
     made_directories = missing or record.get("made", [])  # they are removed together with the file
     if change.after == change.original:  # the file has none of our entries now
         _write(path, change.after)
-        with suppress(OSError):  # one of them is not empty
+        with suppress(OSError):  # a directory that is not empty stays
             for name in made_directories:
                 os.rmdir(name)
-        disk.discard(_record_path(store, change.place))
+        disk.discard(_record_path(store, change.file))
     else:  # the record first: without it, the original could not be restored
         disk.prepare_root(store.root)
-        record_path = _record_path(store, change.place)
+        record_path = _record_path(store, change.file)
         disk.make_directories(os.path.dirname(record_path), store.root)
         before, after = _text(change.original), _text(change.after)
         document = {"path": path, "before": before, "after": after, "made": made_directories}
@@ -118,6 +118,7 @@ def apply(store: Store, change: FileChange) -> None:
 
 
 def _write(path: str, data: bytes | None) -> None:
+    """Write *data* to the file at *path*, and keep the mode of an existing file. If *data* is None, remove the file."""
     if data is None:
         disk.discard(path)
         return
@@ -131,13 +132,13 @@ def _write(path: str, data: bytes | None) -> None:
     disk.commit(temp, path)
 
 
-def _read(place: SettingsFile) -> bytes | None:
-    """Return the content of the file; None if there is no file. Links are followed, but not out of the project."""
-    real = os.path.realpath(place.path)
-    if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
-        raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
+def _read(file: SettingsFile) -> bytes | None:
+    """Return the content of the file; None if there is no file. Refuse a file that `install` must not write."""
+    real = os.path.realpath(file.path)
+    if file.project and not real.startswith(os.path.realpath(file.project) + "/"):
+        raise errors.NotAllowed(f"{file.path} is a link out of the project", "Replace it with a file.")
     existing = real
-    while not os.path.lexists(existing):
+    while not os.path.lexists(existing):  # without a file, its nearest directory must belong to the user
         existing = os.path.dirname(existing)
     if os.path.islink(existing):  # realpath stops at a link only if it leads in a circle
         raise errors.NotAllowed(f"{existing} is a link to itself", "Replace it with a file, or remove it.")
@@ -149,18 +150,21 @@ def _read(place: SettingsFile) -> bytes | None:
         return None
 
 
-def _record_path(store: Store, place: SettingsFile) -> str:
-    return f"{store.root}/installed/{place.client.name}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
+def _record_path(store: Store, file: SettingsFile) -> str:
+    return f"{store.root}/installed/{file.client.name}-{crc32(os.path.realpath(file.path).encode()):08x}.json"
 
 
-def backup_of(store: Store, place: SettingsFile) -> str:
-    """Return the path of the record with the original content of the file; "" if there is none."""
-    path = _record_path(store, place)
+def backup_of(store: Store, file: SettingsFile) -> str:
+    """Return the path of the record with the original content of the file; "" if there is no record."""
+    path = _record_path(store, file)
     return path if os.path.exists(path) else ""
 
 
-def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
-    path = _record_path(store, place)
+def _read_record(store: Store, file: SettingsFile) -> dict[str, Any]:
+    """Return the record of our last change of the file: its content `before` and `after` the change, and the
+    directories `made` for it. Return {} if there is no record, or if the record is no JSON.
+    """
+    path = _record_path(store, file)
     try:
         record = json.loads(disk.read_file(path))
     except (FileNotFoundError, ValueError):
@@ -171,9 +175,7 @@ def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
         made = record["made"]
         is_valid = has_texts and isinstance(made, list) and all(isinstance(directory, str) for directory in made)
     if not is_valid:
-        raise errors.DamagedRecord(
-            f"{path}: differs from the backup of {place.path}", "Compare both, and move it away."
-        )
+        raise errors.DamagedRecord(f"{path}: differs from the backup of {file.path}", "Compare both, and move it away.")
     return dict(record)
 
 
@@ -185,14 +187,15 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the content *data* of the file without our entries. If nobody has edited the file since our last change,
-    this is what was stored before our first one. Otherwise our entries are taken out.
+def _without_ours(store: Store, file: SettingsFile, data: bytes | None) -> bytes | None:
+    """Return the content of the file without our entries; None if there is no file then. *data* is its content now. If
+    nobody has edited the file since our last change, the result is exactly its content before our first change.
     """
     if data is None:
         return None
-    record = _read_record(store, place)
+    record = _read_record(store, file)
     if not record:
-        return place.format.without_ours(place.path, data)
-    former = _bytes(record["before"])
-    return former if _bytes(record["after"]) == data else place.format.without_ours(place.path, data, former)
+        return file.format.without_ours(file.path, data)
+    original = _bytes(record["before"])
+    is_edited = _bytes(record["after"]) != data
+    return file.format.without_ours(file.path, data, original) if is_edited else original

@@ -70,11 +70,11 @@ def without_member(text: str, path: Path) -> str:
         start = _Container(bare, start).existing_child(key).value_start
     container = _Container(bare, start)
     child = container.existing_child(path[-1])
-    number = container.children.index(child)
+    index = container.children.index(child)
     code = _blanked(_COMMENT, text)  # it still has trailing commas, unlike `bare`
     comma_after = _comma_after(code, child.end)
-    if number > 0:  # remove one of the commas around it, too
-        comma_before = _comma_after(code, container.children[number - 1].end)
+    if index > 0:  # remove one of the commas around it, too
+        comma_before = _comma_after(code, container.children[index - 1].end)
         line_end = _end_of_line(code, comma_before + 1)  # a comment behind the value before stays
         if comma_after >= 0:
             return text[:line_end] + text[comma_after + 1 :]
@@ -104,7 +104,9 @@ class _Child(NamedTuple):
 
 
 class _Container:
-    """The object or list that begins at *start* in *bare*, a text without comments."""
+    """The object or list that begins at *start* in *bare*, a text without comments. *close* is the position of its
+    closing bracket.
+    """
 
     def __init__(self, bare: str, start: int) -> None:
         self.start = start
@@ -112,9 +114,9 @@ class _Container:
         self.children = list(self._children(bare, start + 1))
         self.close = _after_blanks(bare, self.children[-1].end if self.children else start + 1)
 
-    def _children(self, bare: str, place: int) -> Iterator[_Child]:
+    def _children(self, bare: str, position: int) -> Iterator[_Child]:
         number = 0
-        while bare[start := _after_blanks(bare, place)] not in "]}":
+        while bare[start := _after_blanks(bare, position)] not in "]}":
             if bare[start] == ",":
                 start = _after_blanks(bare, start + 1)
             key: str | int = number
@@ -123,8 +125,8 @@ class _Container:
                 key, key_end = _decoder.raw_decode(bare, start)
                 colon = _after_blanks(bare, key_end)
                 value_start = _after_blanks(bare, colon + 1)
-            place = _decoder.raw_decode(bare, value_start)[1]
-            yield _Child(key, start, value_start, place)
+            _, position = _decoder.raw_decode(bare, value_start)
+            yield _Child(key, start, value_start, position)
             number += 1
 
     def child(self, key: str | int) -> _Child | None:
@@ -137,7 +139,9 @@ class _Container:
 
 
 def _inserted(text: str, container: _Container, key: str | int, value: Any) -> str:
-    """Return the text with *value* added at the end of the *container*, formatted like the values that are there."""
+    """Return the text with *value* added at the end of the *container*, formatted like the values that are there. In an
+    object, its key is *key*.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if container.is_list else f"{json.dumps(key)}: "
     last = container.children[-1] if container.children else None
@@ -165,25 +169,26 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
     return f"{text[: last.end]},{text[last.end : line_end]}{newline}{inner_indent}{member}{text[line_end:]}"
 
 
-def _comma_after(code: str, place: int) -> int:
-    comma = _after_blanks(code, place)
+def _comma_after(code: str, position: int) -> int:
+    """Return the position of the comma that comes next after *position*; -1 if something else comes next."""
+    comma = _after_blanks(code, position)
     return comma if code[comma : comma + 1] == "," else -1
 
 
-def _end_of_line(code: str, place: int) -> int:
-    """Return the position of the end of the line if only blanks follow *place* on this line, else *place*."""
-    match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
-    return match.end() if match else place
+def _end_of_line(code: str, position: int) -> int:
+    """Return the position of the end of the line if only blanks follow *position* on this line, else *position*."""
+    match = re.compile(r"[ \t]*(?=\r?\n)").match(code, position)
+    return match.end() if match else position
 
 
-def _indentation_at(text: str, place: int) -> str:
-    return _leading_blanks(text[text.rfind("\n", 0, place) + 1 : place])
+def _indentation_at(text: str, position: int) -> str:
+    return _leading_blanks(text[text.rfind("\n", 0, position) + 1 : position])
 
 
 def _leading_blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _after_blanks(text: str, place: int) -> int:
-    match = _BLANK.match(text, place)
-    return match.end() if match else place
+def _after_blanks(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position

@@ -34,8 +34,8 @@ def output_in(profile: Profile, printed: str) -> str:
     """Return the client's answer in what the client *printed*; "" if there is no answer."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
-    answers = list(_texts(profile.output, printed))
-    return answers[-1] if answers else ""
+    texts = list(_texts(profile.output, printed))
+    return texts[-1] if texts else ""  # the earlier ones were printed in the middle of the turn
 
 
 def partial_output_in(profile: Profile, printed: str) -> str:
@@ -96,24 +96,30 @@ def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
 
 
 def _documents(where: str, printed: str) -> Iterator[Any]:
-    """Yield the JSON documents in the output, which is one (`json`), a list of them (`items`), or one on each line."""
+    """Yield the JSON documents in the output. *where* says how they are printed: one document on each line (`lines`),
+    all as the items of one list (`items`), or a single document (`json`). Text that is not JSON is left out.
+    """
     if where == "lines":
         for line in printed.splitlines():
             yield from _parsed(line)
         return
     for whole in _parsed(printed):
-        yield from whole if where == "items" and isinstance(whole, list) else [whole]
+        if where == "items" and isinstance(whole, list):
+            yield from whole
+        else:
+            yield whole
 
 
 def _parsed(text: str) -> Iterator[Any]:
+    """Yield the document that the *text* is; nothing if the text is not JSON."""
     try:
         yield json.loads(text)
     except ValueError:
         return
 
 
-def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
-    return all(value_at(document, path) == value for path, value in wanted.items())
+def _matches(document: Any, wanted_values: Mapping[str, Any]) -> bool:
+    return all(value_at(document, path) == value for path, value in wanted_values.items())
 
 
 def value_at(document: Any, path: str) -> Any:
@@ -137,8 +143,8 @@ class Tokens(Record):
         return self.input + self.output
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """Return the tokens used since the *earlier* count; all of them if the client has begun to count anew."""
-        if earlier.total > self.total:
+        """Return the tokens used since the *earlier* count of the same client."""
+        if earlier.total > self.total:  # the client has begun to count anew
             return self
         return self.having(
             input=max(0, self.input - earlier.input),
@@ -153,8 +159,8 @@ def grows(profile: Profile) -> bool:
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """Return the tokens of the turn alone; None if the client does not print them. Some clients print them, besides a
-    count that may cover the whole session.
+    """Return the count of tokens that a client printed for the turn alone, in addition to a count that may cover its
+    whole session. Return None if the client does not print such a count.
     """
     if "turn" not in profile.usage:
         return None
@@ -188,11 +194,13 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """Yield the counts of tokens in the *document*: one for each model, or a single one for *model*."""
-    parts = value_at(document, where["each"]) if "each" in where else {model: document}
-    if not isinstance(parts, dict):
+    """Yield the counts of tokens in the *document*: one for each model, or a single one for *model*. A count without
+    input or without output is left out.
+    """
+    by_model = value_at(document, where["each"]) if "each" in where else {model: document}
+    if not isinstance(by_model, dict):
         return
-    for name, part in parts.items():
+    for name, part in by_model.items():
         counts: dict[str, int] = {}
         for kind in ("input", "cached", "output"):
             values = [value_at(part, path) for path in where.get(kind, ())]
@@ -203,7 +211,7 @@ def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iter
             yield Tokens(model=name, **counts)
 
 
-_LIMIT = (
+_LIMIT_REACHED = (
     r"(usage|rate|session|weekly|daily|\d+-hour) limit (reached|exceeded|hit)|(hit|reached|exceeded) your (\w+ )*limit"
     r"|(exceeded|exhausted) your (\w+ )*(quota|capacity)|quota (exceeded|exhausted)|RESOURCE_EXHAUSTED|rate_limit_error"
     r"|too many requests|rate limit"
@@ -226,7 +234,7 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
     """
     import re
 
-    if not re.search(_LIMIT, printed, re.IGNORECASE):
+    if not re.search(_LIMIT_REACHED, printed, re.IGNORECASE):
         return None
     if match := re.search(_SINCE_1970, printed):  # the number of seconds since 1970
         return datetime.fromtimestamp(int(match[1]), UTC)
@@ -236,7 +244,7 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
         return now + timedelta(seconds=seconds)
     for match in re.finditer(_AT_A_TIME, printed, re.IGNORECASE):
         hour, minute, am_or_pm, zone = match.groups()
-        if minute or am_or_pm:  # a number alone may be anything
+        if minute or am_or_pm:  # a number alone may be no time of day
             return _next_time(now, int(hour), int(minute or 0), (am_or_pm or "").lower(), zone)
     return now + timedelta(seconds=_DEFAULT_WAIT)
 
@@ -247,7 +255,7 @@ def _next_time(now: datetime, hour: int, minute: int, am_or_pm: str, zone: str |
     """
     from zoneinfo import ZoneInfo
 
-    if am_or_pm:
+    if am_or_pm:  # 12 am is 0 hours, and 12 pm is 12 hours
         hour = hour % 12 + (12 if am_or_pm == "pm" else 0)
     if hour > 23 or minute > 59:
         return now + timedelta(seconds=_DEFAULT_WAIT)

@@ -29,8 +29,8 @@ def of_module(python: str, module: str) -> list[str]:
     importing files of the directory in which the client works.
     """
     is_installed = os.path.basename(_PACKAGE_PARENT) in ("site-packages", "dist-packages")
-    where = "" if is_installed else f"import sys; sys.path.append({_PACKAGE_PARENT!r}); "
-    return [python, "-P", "-c", f"{where}from {module} import main; main()"]
+    making_it_importable = "" if is_installed else f"import sys; sys.path.append({_PACKAGE_PARENT!r}); "
+    return [python, "-P", "-c", f"{making_it_importable}from {module} import main; main()"]
 
 
 def is_our_hook(shell_command: object) -> bool:
@@ -38,7 +38,7 @@ def is_our_hook(shell_command: object) -> bool:
     if not isinstance(shell_command, str):
         return False
     words = shell_command.removesuffix(f" {WAIT}").removesuffix(f" {HOLD}").split()
-    if len(words) < 3 or words[-2] != "hook" or not words[-1].isalnum():
+    if len(words) < 3 or words[-2] != "hook" or not words[-1].isalnum():  # such as `teams hook claude`
         return False
     return words[0].rpartition("/")[2] == "teams" or "teams_cli" in shell_command
 
@@ -87,5 +87,5 @@ def is_our_server(entry: object) -> bool:
         words += part if isinstance(part, list) else [part]
     if not all(isinstance(word, str) for word in words) or words[-1:] != ["mcp"]:
         return False
-    is_program = len(words) == 2 and words[0].rpartition("/")[2] == "teams"
-    return is_program or any("teams_cli" in word for word in words)
+    is_teams_mcp = len(words) == 2 and words[0].rpartition("/")[2] == "teams"
+    return is_teams_mcp or any("teams_cli" in word for word in words)

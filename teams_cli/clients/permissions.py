@@ -45,7 +45,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
     """
     if asked:
         refuse_missing(profile, asked)
-    if not profile.modes:
+    if not profile.modes:  # such a client may do everything, which is the last of the levels
         refuse_more(environ, LEVELS[-1], f"start {profile.name}, which nothing holds back")
         return None
     from teams_cli.teams import settings
@@ -65,10 +65,12 @@ def refuse_missing(profile: Profile, level: str) -> None:
 
 
 def held_to(profile: Profile, level: str | None) -> str | None:
-    """Return the permission level that applies to a client: the *level* at which it was started. Return None if its
-    profile has no levels. If *level* is None, an earlier version of `teams` started the client, and `edit` applies.
+    """Return the permission level that applies to a client: the *level* at which it was started. If *level* is None, an
+    earlier version of `teams` started the client, and `edit` applies. Return None if its profile has no levels.
     """
-    return (level or _LEVEL_OF_EARLIER_VERSIONS) if profile.modes else None
+    if not profile.modes:
+        return None
+    return level or _LEVEL_OF_EARLIER_VERSIONS
 
 
 def mode(profile: Profile, level: str | None) -> Mode:
@@ -82,11 +84,11 @@ def mode(profile: Profile, level: str | None) -> Mode:
         return Mode([], {})
     how = profile.modes.get(level)
     if how is None or isinstance(how, str):
-        others = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
+        possible = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
         why = how or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
-            f"Use --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
+            f"Use --permissions {' or '.join(possible) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
     if isinstance(how, list):
         return Mode(how, {})
@@ -143,5 +145,5 @@ def is_ours(tool: str, input: Any) -> bool:
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
     except ValueError:
         return False
-    operators = set("();<>|&")
+    operators = set("();<>|&")  # they add another command, or write to a file
     return not any(set(word) <= operators for word in words)

@@ -100,7 +100,7 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
     """
     for path, before in texts.items():
         present = _text(path)
-        if present is None or present == before:
+        if present is None or present == before:  # the file is gone, or needs no change
             continue
         if _comparable(present, plugin.leftovers) != _comparable(before or "", ()):  # somebody else changed it
             continue
@@ -118,6 +118,11 @@ def _read_record(root: str, client: str) -> dict[str, Any]:
 
 
 def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
+    """Run the commands one after another, and return what the last one printed. The first failure ends this.
+
+    Raises:
+        StorageFailed: A command failed, or took too long.
+    """
     output = ""
     for words in commands:
         try:
@@ -135,15 +140,17 @@ def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str
 
 
 def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
-    """Return settings in a form that can be compared: without those of the *leftovers*, the keys that a removed plugin
-    may leave behind, that begin with `$` or hold nothing but the removed plugin.
+    """Return the settings in a form that can be compared: as a document, or as text if they are not JSON.
+
+    *leftovers* are the keys that a removed plugin may leave behind. Such a key is left out if it begins with `$`, or if
+    its value names no plugin except the removed one.
     """
     try:
         document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
-    only_ours: tuple[dict[str, bool], ...] = ({}, {_SOURCE: False})
-    left_out = {key for key in leftovers if key.startswith("$") or document.get(key) in only_ours}
+    values_left_behind: tuple[dict[str, bool], ...] = ({}, {_SOURCE: False})
+    left_out = {key for key in leftovers if key.startswith("$") or document.get(key) in values_left_behind}
     return {key: value for key, value in document.items() if key not in left_out}
 
 

@@ -119,11 +119,13 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
     users_profiles = config.harness if config else {}
     users_profile = users_profiles.get(name)
     client = known.find(name)
-    if client is None and "acp" in (users_profile or {}):
+    if client is None and "acp" in (users_profile or {}):  # a profile with nothing but `acp` extends this harness
         client = known.find("acp")
     # The user's profile extends ours, unless it says by itself how to start the client.
     is_complete = "start" in (users_profile or {})
-    document = {**client.profile, "name": name} if client and not is_complete else {}
+    document: dict[str, Any] = {}
+    if client and not is_complete:
+        document = {**client.profile, "name": name}
     if users_profile is not None:
         from teams_cli.records.validation import check_record
 
@@ -157,8 +159,9 @@ def _refuse_bad_usage(document: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Refuse a profile with which no agent can be started: it is not the user's own and its program is not installed,
-    or it leaves the client's command to each agent and none was given.
+    """Refuse a profile with which no agent can be started: its program is not installed, or it leaves the client's
+    command to each agent and no command was given. The program is not looked for if the profile is the user's own, or
+    if the client has no provider, such as a shell.
 
     Raises:
         NotInstalled: The program is not on the PATH.
@@ -197,7 +200,9 @@ def refuse_model(profile: Profile, model: str) -> None:
 
 def of_model(profile: Profile, model: str | None) -> list[str]:
     """Return the words for `{model}` in a command line; an empty list if no model was chosen."""
-    return [word.replace(MODEL, model) for word in profile.model or ()] if model else []
+    if not model:
+        return []
+    return [word.replace(MODEL, model) for word in profile.model or ()]
 
 
 def placeholder_words(
@@ -223,7 +228,7 @@ def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequen
     No shell reads the result, so nothing in it is quoted.
     """
     lists = lists or {}
-    # These two come first, because their words may have placeholders of their own.
+    # These two are replaced first, because their words may have placeholders of their own.
     for placeholder in (ACP, "{permissions}"):
         expanded: list[str] = []
         for word in words:
@@ -253,8 +258,8 @@ def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
-    """Return the file in which the client keeps the session; None if there is no such file. *variables* are the
-    client's environment.
+    """Return the newest file in which the client may keep the session; None if there is no such file. *variables* are
+    the client's environment.
 
     Raises:
         InvalidValue: The pattern of the profile names a value that is missing.
@@ -275,10 +280,9 @@ _PATIENCE = 30
 
 
 class Versions(NamedTuple):
-    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
-    in another way; "" if there is none.
-
-    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
+    """The versions of a client that were tried. *oldest* is the oldest tried version. *other* is the first version with
+    which `teams` works in another way; "" if there is none. *differs* says what is different from that version on, and
+    *remedy* says what to do about it.
     """
 
     oldest: str
@@ -308,7 +312,7 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
 
 def version_trouble(client: Client, printed: str) -> tuple[str, str]:
     """Return what is wrong with the version that the client *printed*, and what to do about it. Both texts are "" if
-    nothing is wrong.
+    nothing is wrong, or if the version or the versions that were tried are unknown.
     """
     version, versions = _version_in(printed), client.versions
     if not version or not versions:
@@ -330,6 +334,7 @@ def _numbers_of(version: str) -> list[int]:
 
 
 def _version_in(printed: str) -> str:
+    """Return the first version number in what a program printed, such as "1.18.33"; "" if there is none."""
     import re  # slow to import; hooks need no versions
 
     match = re.search(r"\d+(\.\d+)+", printed)

@@ -47,20 +47,23 @@ _NOTICES: dict[str, TerminalState] = {
 }
 _EXPLICIT_STATES = (IDLE, WORKING, PERMISSION)
 _NO_CHANGE = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
+"""The events, each with its reason, at which the client goes on in the state that it has."""
 _LONGEST_WISH = 200
 _SUBJECT_KEYS = ("command", "file_path", "filePath", "path")
 """The keys that say what a tool is used on; the first that has a value counts."""
 
 
 def state_in(event: Mapping[str, Any]) -> TerminalState | None:
-    """Return the state of the client that a hook's *event* reports, in `state` or by its name; None without one."""
+    """Return the state of the client that a hook's *event* reports; None if it reports no state. The event has the
+    state in its `state`, or is of a kind from which the state follows.
+    """
     if event.get("state") in _EXPLICIT_STATES:
         return event["state"]  # type: ignore[no-any-return]  # it is one of the states
     name = str(event.get("hook_event_name"))
     if name == "Notification":
         return _NOTICES.get(str(event.get("notification_type")))
-    why = str(event.get("source") or event.get("reason") or "")
-    return None if (name, why) in _NO_CHANGE else _STATES.get(name)
+    reason = str(event.get("source") or event.get("reason") or "")
+    return None if (name, reason) in _NO_CHANGE else _STATES.get(name)
 
 
 def permission_for(event: Mapping[str, Any]) -> str | None:

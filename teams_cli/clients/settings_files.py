@@ -101,7 +101,8 @@ class Settings:
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
         """Yield the place and the value of each entry of ours that is to be added."""
         hooks = document.get("hooks", {})
-        for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
+        hook_entries = ours.client.hook_entries(ours.hook) if self.hooks else {}
+        for event, entry in hook_entries.items():
             entries = hooks.get(event, [])
             if not isinstance(entries, list):
                 raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
@@ -122,9 +123,11 @@ class Settings:
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
+        """Return the file as text and as a document. Refuse a document with a wrong form at our keys."""
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_encoded(bare), path) if bare.strip() else {}
+        # The keys below which we put entries; "" stands for a key that we leave alone.
         for key in ("hooks" if self.hooks else "", self.servers, "permissions" if self.allowed else ""):
             if not isinstance(document, dict) or not isinstance(document.get(key, {}), dict):
                 raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
@@ -133,9 +136,10 @@ class Settings:
     def _last_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
         """Return the place of our entry to take out next; () if none is left. Rules that are in *earlier* stay."""
         if self.hooks and (places := list(_places_of_our_hooks(document))):
-            place = places[-1]
-            has_other_hooks = len(_value_at(document, place[:-1])) > 1
-            return place if has_other_hooks else place[:3]  # without other hooks, the whole entry of the event goes
+            place_of_hook = places[-1]
+            place_of_entry = place_of_hook[:3]
+            has_other_hooks = len(_value_at(document, place_of_hook[:-1])) > 1
+            return place_of_hook if has_other_hooks else place_of_entry
         rules, earlier_rules = _list_at(document, _ALLOWED), _list_at(earlier, _ALLOWED)
         for number, rule in reversed(list(enumerate(rules))):
             if rule in self.allowed and rule not in earlier_rules:
@@ -182,7 +186,8 @@ class Plugin:
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return None if the file is our plugin, in any version; else return the content of the file unchanged."""
-        return None if data.startswith(self._lines()[0].encode()) else data
+        first_line = self._lines()[0]  # the same in all versions
+        return None if data.startswith(first_line.encode()) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """Return the plugin with our command in it.
@@ -197,9 +202,10 @@ class Plugin:
         return "".join(lines).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return a list with the command of ours that the plugin in the file calls."""
+        """Return the command of ours that the plugin in the file calls, in a list; empty if the file has none."""
         lines = data.decode(errors="replace").splitlines()
-        return [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)][:1]
+        commands = [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)]
+        return commands[:1]
 
     def _lines(self) -> list[str]:
         with open(self.source, encoding="utf-8") as file:
@@ -261,7 +267,7 @@ def write_once(path: str, data: bytes) -> str:
 
 
 class SettingsFile(NamedTuple):
-    """A settings file of a client in a *project*; for a file of the user, this is ""."""
+    """A settings file of a client. *project* is the directory of the project with the file; "" for the user's file."""
 
     client: Client
     path: str
@@ -285,6 +291,7 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     """
     client, home_of_client = _client_with_home(name)
     directory = f"{home}/{home_of_client.directory}"
+    # The user may have moved ~/.config, by XDG_CONFIG_HOME.
     if home_of_client.directory.startswith(".config/") and (config := config_base(environ)):
         directory = config + home_of_client.directory.removeprefix(".config")
     variable = home_of_client.variable

@@ -35,14 +35,14 @@ class Toml:
         document = _read(path, data)
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
             return data
-        wanted = _without_server(document)
+        wanted_document = _without_server(document)
         # The text is edited, so that comments stay. It is right if its content lacks our server and nothing else.
         for text in _candidates(data.decode()):
             try:
                 candidate = _loads(text)
             except ValueError:
                 continue
-            if own_entries.NAME not in _servers(candidate) and _is_same(_without_server(candidate), wanted):
+            if own_entries.NAME not in _servers(candidate) and _is_same(_without_server(candidate), wanted_document):
                 return text.encode() or None
         raise errors.DamagedRecord(
             f"{path}: the server of teams can't be found among the others", "Remove [mcp_servers.team] by hand."
@@ -91,11 +91,11 @@ class Toml:
             if os.path.realpath(file) == hooks_file and not _has_others_hook(hooks_file, key):
                 stale.add(key)
 
-        def kept_part(table: re.Match[str]) -> str:
+        def unless_stale(table: re.Match[str]) -> str:
             key = _loads(f"key = {table[1]}")["key"]  # its quotes may be single or double ones
             return "" if key in stale else table[0]
 
-        return _TRUST_TABLE.sub(kept_part, data.decode()).encode() or None
+        return _TRUST_TABLE.sub(unless_stale, data.decode()).encode() or None
 
 
 def lines(document: Mapping[str, Any]) -> str:

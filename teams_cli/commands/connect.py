@@ -248,16 +248,16 @@ def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[st
     """
     files: list[dict[str, Any]] = [
         {
-            "path": change.place.path,
+            "path": change.file.path,
             "changed": change.before != change.after and not only_print,
             "diff": change.diff,
             "removed": change.before is not None and change.after is None,
-            "backup": installation.backup_of(call.store, change.place) or None,
+            "backup": installation.backup_of(call.store, change.file) or None,
         }
         for change in changes
     ]
     whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
-    return {"client": changes[0].place.client.name, **files[0], **whole, "files": files}
+    return {"client": changes[0].file.client.name, **files[0], **whole, "files": files}
 
 
 _SCOPE = (

@@ -56,7 +56,7 @@ class Gemini(Client):
         "once": "gemini",
         "set": {"GEMINI_CLI_NO_RELAUNCH": "true"},
     }
-    # It puts text of SessionStart before the prompt; when resumed, it forgets all turns that begin so.
+    # SessionStart gets no answer: it would stand before the prompt, and when resumed, Gemini CLI forgets such turns.
     dialect = Dialect(
         "BeforeAgent",
         "BeforeAgent",
