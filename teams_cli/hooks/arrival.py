@@ -75,7 +75,8 @@ def _answer_child(event: ClientEvent, insider: Insider, seconds: float) -> Reply
     """Return the answer for a subagent; None if there is nothing to say. The subagent joins the team when it begins,
     and leaves the team when it ends. The hook delays the end for *seconds* at most.
 
-    The *event* names the agent of the client as the caller, which is the parent of the subagent.
+    The caller of the *event* is the agent of the client, who is the parent of the subagent. *insider* is the record of
+    the subagent.
     """
     store, team, parent = event.store, event.team, event.caller
     name = event.document.get("hook_event_name")
@@ -216,17 +217,20 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
     return standpoint
 
 
-def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
+def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user_config: config.Config) -> Caller | None:
+    """Return the agent that the environment or else the standpoint names, as a caller; None if they name none."""
     name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
     token = standpoint.token or environment.look_up("token", None, environ)[0]
     display, kind = (environment.look_up(what, None, environ)[0] for what in ("display", "type"))
-    return Caller(name, display=display, type=kind, token=token, config=user)
+    return Caller(name, display=display, type=kind, token=token, config=user_config)
 
 
 def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the client can be reached: its program and environment, its socket, and its server, if it has them."""
+    """Return how the client can be woken: its program, some variables of its environment and, if the client has them,
+    its socket with a token and its server with a password.
+    """
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
     socket = client_seat.socket

@@ -55,7 +55,7 @@ class Standpoint:
 
     @property
     def has_team(self) -> bool:
-        """Whether the team is named, and its directory exists."""
+        """Whether a team is named. If teams are stored as files, its directory must exist, too."""
         return _is_plain(self.team) and (not self.is_on_files or os.path.isdir(f"{self.root}/teams/{self.team}"))
 
     @property
@@ -156,20 +156,22 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
     parent = bindings.parent_of(standpoint.root, pid, environ)
     if parent or not standpoint.agent:
         return parent
-    namesake = bindings.Binding(standpoint.team, standpoint.agent, standpoint.token)
-    if not bindings.has_another_client(standpoint.root, namesake, pid):
+    named_agent = bindings.Binding(standpoint.team, standpoint.agent, standpoint.token)
+    if not bindings.has_another_client(standpoint.root, named_agent, pid):
         return None
     from teams_cli.clients import known
 
     seat = known.get(client).seat
     command_line = [word.decode() for word in environment.of_process(pid, "cmdline")]
-    return namesake if seat and seat.is_headless(command_line) else None
+    return named_agent if seat and seat.is_headless(command_line) else None
 
 
 def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a member's client, or of one that may become a member now, and of the subagents inside it."""
+    """Answer the hook of a client that is a member or may become one now, or the hook of a subagent inside it. *holds*
+    says that the client waits long for this hook.
+    """
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
 
@@ -235,12 +237,12 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
 
 
 def _standard_input() -> bytes:
-    """Return all that the client writes to the hook; it may fail if nobody reads its pipe."""
+    """Return all that the client writes to the hook. The client may fail if the hook does not read all of it."""
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
     data = b"".join(parts)
-    if b"\\u" not in data and b"\xed" not in data:  # without these, no character is cut in half
+    if b"\\u" not in data and b"\xed" not in data:  # half of a character is written as \u… or begins with this byte
         return data
     from teams_cli import text
 
@@ -273,8 +275,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
 
 
 def _calling_client(client: str, raw_event: bytes) -> str:
-    """Return the client that calls the hook of *client*. Others, whose events have a timestamp, also run the hooks that
-    a plugin has for Claude Code.
+    """Return the client that calls the hook of *client*. Besides Claude Code, two other clients run the hooks that a
+    plugin has for Claude Code. Their events have a timestamp.
     """
     if client != "claude" or b'"timestamp"' not in raw_event:
         return client
@@ -287,7 +289,9 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
-    """Return the address of the store, by the option *flag*, the environment or the settings in the root, or ""."""
+    """Return the address of the store as the option *flag*, the environment or else `config.json` names it; "" if none
+    of them does.
+    """
     address = environment.store_address(flag, environ, "")[0]
     if address:
         return address
@@ -296,7 +300,7 @@ def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
             data = file.read()
     except OSError:
         return ""
-    if b'"store"' not in data:
+    if b'"store"' not in data:  # usual, and found without parsing JSON
         return ""
     import json
 
@@ -304,17 +308,20 @@ def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
 
 
 def _is_plain(name: str) -> bool:
+    """Whether the name is not empty, and has only characters that are safe in a path."""
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
 def _is_team_open(path: str) -> bool:
-    """Whether the team whose file is at *path* is not closed. A damaged team counts as open, and is reported later."""
+    """Whether there is a team whose file is at *path*, and it is not closed. A damaged team counts as open, and is
+    reported later.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError:
         return False
-    if b'"closed"' not in data:
+    if b'"closed"' not in data:  # usual, and found without parsing JSON
         return True
     import json
 

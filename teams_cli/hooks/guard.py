@@ -61,7 +61,9 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
 
 
 def _paths_and_command(dialect: Dialect, event: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the absolute paths of the files that the tool writes, and the shell command that is about to be run."""
+    """Return the absolute paths of the files that the tool writes, and the shell command that is about to be run. The
+    command is "" if the tool is no shell, or if it has already run.
+    """
     guard, tool, tool_input = dialect.guard, event.get("tool_name"), event.get("tool_input")
     if guard is None or not isinstance(tool_input, dict):
         return [], ""
@@ -70,6 +72,7 @@ def _paths_and_command(dialect: Dialect, event: Mapping[str, Any]) -> tuple[list
     if tool not in guard.writers:
         return [], command
     paths = [str(tool_input[key]) for key in _PATH_KEYS if tool_input.get(key)][:1]  # the first key with a value
+    # A tool that takes a patch has it under one of these keys; the headings in the patch name the files.
     patch = tool_input.get("command") or tool_input.get("patchText") or tool_input.get("input") or ""
     for line in str(patch).splitlines():
         paths += [line.removeprefix(heading).strip() for heading in _PATCH_HEADINGS if line.startswith(heading)]
@@ -84,7 +87,9 @@ def _worktree_refusal(
     must not write outside it, and must not change by git what other agents use.
     """
     session = sessions.find(store, team.name, agent)
-    if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":
+    if session is None or session.ended or not session.worktree:
+        return ""
+    if event.get("hook_event_name") == "AfterTool":  # the file is written already
         return ""
     home = known.get(client).home
     allowed = [os.path.expanduser(f"~/{home.directory}")] if home else []
@@ -105,8 +110,9 @@ def _about_overlaps(
     assert dialect.guard is not None
     is_before_write = event.get("hook_event_name") == dialect.guard.event
     denies = settings.value(team, settings.OVERLAPS) == "deny"
-    # A denial is said before the write. A warning is said when the client shows it to its model.
-    if is_before_write != (denies or dialect.guard.tells):
+    # A warning comes before the write, too, if the client then shows it to its model.
+    comes_before_write = denies or dialect.guard.tells
+    if is_before_write != comes_before_write:
         return None
     lines = [line for path in paths for line in overlaps.others_working_on(store, team, agent, path)]
     if denies:
@@ -150,7 +156,7 @@ _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
     """Note the tool calls in the event. Return since when the agent has repeated a few calls, in seconds since 1970.
-    Return 0 if it does not, or only begins to, or if there are too few calls to tell.
+    Return 0 if the agent does not repeat calls or only begins to, or if too few calls are noted yet.
 
     Calls of `teams wait` are not noted, and nothing is noted of an agent that is no member.
     """
@@ -173,15 +179,15 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
         os.write(descriptor, b"".join(call + b"\n" for call in window[-_KEPT_OF_WINDOW:]))
     finally:
         os.close(descriptor)
-    path = f"{base}.circling"  # made when the repetition begins, so that its time shows this
+    loop_file = f"{base}.circling"  # made when the repetition begins, so the time of the file says when this was
     if len(set(window)) > _FEW:
-        if os.path.exists(path):
-            os.unlink(path)
+        if os.path.exists(loop_file):
+            os.unlink(loop_file)
         return 0.0
     try:
-        return os.stat(path).st_mtime
+        return os.stat(loop_file).st_mtime
     except FileNotFoundError:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.close(os.open(loop_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         return 0.0
 
 
@@ -196,7 +202,9 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
     if team is None:
         return
     patience = float(settings.value(team, settings.CIRCLING_AFTER))
-    if not patience or time.time() - repeating_since < patience:
+    if not patience:  # the team wants no such notices
+        return
+    if time.time() - repeating_since < patience:
         return
     agent = caller.name
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
@@ -230,6 +238,6 @@ def _last_change(directory: str) -> float:
     for name in checkout.uncommitted():
         try:
             times.append(os.lstat(os.path.join(checkout.top, name)).st_mtime)
-        except OSError:  # it is deleted
+        except OSError:  # the change is that the file was deleted
             continue
     return max(times)

@@ -71,10 +71,13 @@ class _Program:
 
 def _complete(program: _Program, task: Task) -> str:
     """Complete the task, and claim it before if nobody has. Return why the team refuses this, or ""."""
-    answer = program.run("claim-task", task.id) if task.status == "pending" else None
-    if answer is None or answer.returncode == 0:
-        answer = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
-    return f"{task.id} is not completed: {answer.stderr or answer.stdout}" if answer.returncode else ""
+    commands: list[tuple[str, ...]] = [("claim-task", task.id)] if task.status == "pending" else []
+    commands.append(("update-task", task.id, "--status", "completed", "--result", "done in Claude Code"))
+    for words in commands:
+        answer = program.run(*words)
+        if answer.returncode:
+            return f"{task.id} is not completed: {answer.stderr or answer.stdout}"
+    return ""
 
 
 def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:

@@ -128,8 +128,8 @@ def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> No
 def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note and return the state of the client in its terminal, as the *event* reports it; if it *goes_on*, because the
-    end of the turn was refused, the state is "working".
+    """Note and return the state of the client in its terminal, as the *event* reports it. If the client *goes_on*,
+    because the end of its turn was refused, the state is "working". Return None if no state is noted.
     """
     team, agent = standpoint.team, standpoint.agent
     state = WORKING if goes_on else state_in(event)
@@ -158,7 +158,9 @@ def _note_state(
 
 
 def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
-    """Print the answer, then mark its messages as read, so that none is lost. Return whether it refuses to end."""
+    """Print the answer to the event, if there is one. Then mark its messages as read: not earlier, so that none is lost
+    if printing fails. Return whether the answer refuses the end of the turn.
+    """
     is_stop = event.moment == "stop"
     if is_stop and not event.document.get("stop_hook_active"):
         seen_file.stops_refused = 0
@@ -180,7 +182,7 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
         return
     try:
         claims.heartbeat(store, team, caller)
-    except errors.TeamsError:  # it may not, or a claim ended at this very moment
+    except errors.TeamsError:  # the caller may not claim tasks, or a claim ended at this very moment
         return
     # Hooks renew again when the file is `BEAT` seconds old. Where leases are short, the file is made to look older.
     seen_file.beat = time.time() - (quiet.BEAT - replies.beat(store, team))
@@ -189,9 +191,9 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
 class SeenFile:
     """The file that notes what hooks have shown to an agent.
 
-    Up to the message *number*, all messages are read; it is -1 if a message is unread. *stops_refused* counts how often
-    in a row the end of a turn was refused. *recall* says which news were shown. The file's time is that of the last
-    *beat*.
+    Up to the message *number*, all messages are read; -1 says that the next hook must not be quiet. *stops_refused*
+    counts how often in a row the end of a turn was refused. *recall* says which news were shown. *beat* is the time of
+    the last heartbeat, in seconds since 1970, and the time of the file.
 
     While a hook has the file open, other hooks of this agent wait, so that only one of the hooks shows a message.
     """

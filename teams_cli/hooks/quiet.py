@@ -130,6 +130,7 @@ def _highest_packed(segment: str) -> float:
 
 
 def names(directory: str) -> list[str]:
+    """Return the names of the files in the directory; empty if there is no directory."""
     try:
         return os.listdir(directory)
     except FileNotFoundError:

@@ -88,7 +88,7 @@ class Recall:
 
 
 def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return which agent or task changed, and a sentence about this, if other agents need to know it."""
+    """Return which agent or task changed, and a sentence about this; None if other agents need not know it."""
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, verb = what.partition(" ")
     if what == "status announced":
@@ -102,7 +102,7 @@ def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _listed(texts: list[str]) -> str:
-    """Return the last of the *texts*, with semicolons between them, and how many were left out."""
+    """Return the last few of the *texts* with semicolons between them, and how many were left out."""
     shown = texts[-_MOST_LISTED:]
     if len(texts) > len(shown):
         shown = [*shown, f"{len(texts) - len(shown)} more"]
@@ -260,24 +260,26 @@ def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tup
     messages. Messages that only inform are left out unless *with_quiet* is set.
     """
     mailbox = inboxes.Mailbox(store, team, name)
-    unread = mailbox.messages(mailbox.unread(with_quiet))
-    if not unread:
+    unread_messages = mailbox.messages(mailbox.unread(with_quiet))
+    if not unread_messages:
         return [], set()
     parts = ["Messages from your team, not from your user:"]
     shown: set[int] = set()
     room -= len(parts[0]) + _ROOM_FOR_REST
-    for message in unread:
+    for message in unread_messages:
         how_to_answer = messages.how_to_answer(message)
         whole = messages.quote(message) + how_to_answer
-        fits = len(whole) + 2 <= room
-        if shown and not fits:
+        length = len(whole) + 2  # with the empty line after it
+        if length <= room:
+            parts.append(whole)
+        elif not shown:  # at least one message is shown, even if it must be cut
+            parts.append("\n".join(messages.quote_bounded(message, room)) + how_to_answer)
+        else:
             break
-        cut = "" if fits else "\n".join(messages.quote_bounded(message, room)) + how_to_answer
-        parts.append(whole if fits else cut)
         shown.add(message.number)
-        room -= len(whole) + 2
-    if len(shown) < len(unread):
-        parts.append(f"{len(unread) - len(shown)} more: teams read-messages")
+        room -= length
+    if len(shown) < len(unread_messages):
+        parts.append(f"{len(unread_messages) - len(shown)} more: teams read-messages")
     return parts, shown
 
 

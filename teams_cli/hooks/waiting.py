@@ -39,11 +39,11 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
     pid, binding = client_and_binding
     started, _ = bindings.stat_of(pid)
     bell = Doorbell(bindings.terminal_file(standpoint.root, binding.team, binding.agent, "bell"))
-    if not started or not _take(bell, pid):
+    if not started or not _begin_to_listen(bell, pid):
         return 0
     reason = _listen(bell, pid, started, standpoint, binding.team, environ)
     bell.close()
-    if reason in (b"", LEAVE):
+    if reason in (b"", LEAVE):  # the client has ended, or our hooks were removed from it
         return 0
     sys.stderr.write(f"{LINE}\n")
     return INTERRUPTS if reason == STOP else WAKES
@@ -67,11 +67,12 @@ def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | Non
     return None
 
 
-def _take(bell: Doorbell, pid: int) -> bool:
+def _begin_to_listen(bell: Doorbell, pid: int) -> bool:
     """Listen at the doorbell of the client *pid*, and return True. Return False if another process already listens for
-    it (the end of each turn starts one, and the first stays), or if our hooks were removed from its settings.
+    this client, because the end of each turn starts such a process, and the first one stays. Return False as well if
+    our hooks were removed from the client's settings.
 
-    If a client that has ended still has a listener there, wait a moment until it leaves.
+    If the process of a client that has ended still listens there, wait some seconds until it leaves.
     """
     if bell.is_dismissed(pid):
         return False
