@@ -116,13 +116,13 @@ def items(
         TaskFailed: A command that lists items failed.
         InvalidValue: An item can't be the value of a variable.
     """
-    lists = {}
+    items_by_task = {}
     for task in workflow.tasks:
         if task.each and task.each.items is not None:
-            lists[task.id] = [model.fill(item, values) for item in task.each.items]
-        elif task.each:
-            lists[task.id] = _listed_by_command(task, task.each.run or "", values, surroundings, say)
-    return lists
+            items_by_task[task.id] = [model.fill(item, values) for item in task.each.items]
+        elif task.each and task.each.run:
+            items_by_task[task.id] = _listed_by_command(task, task.each.run, values, surroundings, say)
+    return items_by_task
 
 
 def _listed_by_command(
@@ -157,7 +157,7 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
     Raises:
         InvalidValue: The workers are too many, or none has a skill that a task requires.
     """
-    kinds = [agent for agent in workflow.agents for _ in range(agent.count)]
+    kinds = [agent for agent in workflow.agents for _ in range(agent.count)]  # the kind of each worker
     if count is not None:
         if not 1 <= count <= MAX_AGENTS:
             raise errors.InvalidValue(
@@ -180,13 +180,16 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 
 
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
-    """Return a worker of each of the *kinds*. Their names differ from each other and from the *leader*."""
+    """Return a worker for each element of *kinds*. The names of the workers differ from each other and from the
+    *leader*. Workers that would have the same name are numbered from 1.
+    """
     stems = [_stem(kind) for kind in kinds]
     taken_names = {leader.lower()}
     assigned = []
     for kind, stem in zip(kinds, stems, strict=True):
+        is_shared = stems.count(stem) > 1
         name, number = stem, 0
-        while name.lower() in taken_names or (number == 0 and stems.count(stem) > 1):
+        while name.lower() in taken_names or (is_shared and number == 0):
             number += 1
             name = f"{stem}-{number}"
         taken_names.add(name.lower())
@@ -207,7 +210,9 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
-    """Return the name for workers of the *kind*, to which a number may be added to make it unique."""
+    """Return the name for workers of the *kind*, to which a number may be added to make it unique. If their type does
+    not make a valid name, it is their role.
+    """
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     name = kind.name or (kind.type or role).replace(" ", "-")
     return name[:50] if is_name(name) else role
@@ -268,11 +273,11 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], h
     *has_models* says that the run has agents with a model. If so, a placeholder for the result of an earlier task is
     replaced by the command that shows this result.
     """
-    ids = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}
+    ids_by_step = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}
     ids_by_template: dict[str, list[str]] = {}
     for step in steps:  # blockers come first, so their ids are known
         blockers = [task_id for key in step.template.blocked_by for task_id in ids_by_template.get(key, [])]
-        if step.key not in ids:
+        if step.key not in ids_by_step:
             draft = step.draft(team, blockers)
             if has_models:
                 commands = {
@@ -283,8 +288,8 @@ def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], h
                     prompt=draft.prompt and model.fill(draft.prompt, commands),
                     description=draft.description and model.fill(draft.description, commands),
                 )
-            ids[step.key] = tasks.create(store, team, leader, draft).id
-        ids_by_template.setdefault(step.template.id, []).append(ids[step.key])
+            ids_by_step[step.key] = tasks.create(store, team, leader, draft).id
+        ids_by_template.setdefault(step.template.id, []).append(ids_by_step[step.key])
 
 
 def reopen_failed(store: Store, team: str) -> list[str]:
@@ -304,6 +309,6 @@ def fill_results(body: str, results: Mapping[str, str]) -> str:
     by_placeholder: dict[str, list[str]] = {}
     for key, result in results.items():
         by_placeholder.setdefault(f"{RESULT}{key}", []).append(result)
-        if template := model.made_of(key):
+        if template := model.template_of(key):
             by_placeholder.setdefault(f"{RESULT}{template}", []).append(result)
     return model.fill(body, {placeholder: "\n".join(texts) for placeholder, texts in by_placeholder.items()})

@@ -59,15 +59,15 @@ def _touches(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _ids(workflow: Workflow) -> Iterator[Problem]:
-    earlier: set[str] = set()
+    earlier_ids: set[str] = set()
     templates = {task.id for task in workflow.tasks if task.each}
     for index, task in enumerate(workflow.tasks):
-        template = model.made_of(task.id)
-        if task.id in earlier:
+        template = model.template_of(task.id)
+        if task.id in earlier_ids:
             yield ("tasks", index, "id"), f"{task.id!r} is the id of an earlier task"
         elif template in templates:
             yield ("tasks", index, "id"), f"{task.id!r} is what `each` makes of {template!r}"
-        earlier.add(task.id)
+        earlier_ids.add(task.id)
 
 
 def dependencies(
@@ -75,9 +75,9 @@ def dependencies(
     is_known: Callable[[str], bool],
     path_of_tasks: KeyPath = ("tasks",),
 ) -> Iterator[Problem]:
-    """Yield a problem for each unknown id that a task waits for, and for a cycle of tasks that wait for each other.
-    *numbered* has each task with its number in the list of tasks. *is_known* returns whether there is a task with an
-    id. *path_of_tasks* has the keys that lead to the list in the file.
+    """Yield a problem for each unknown id that a task waits for, and one for a cycle of tasks that wait for each other.
+    *numbered* has each task with its index in the list of tasks. *is_known* says whether a task has this id.
+    *path_of_tasks* has the keys that lead to the list in the file.
     """
     waits: dict[str, list[str]] = {}  # tasks that have the same id, by mistake, count as one
     for index, task in numbered:
@@ -86,11 +86,11 @@ def dependencies(
             for number, task_id in enumerate(ids):
                 if not is_known(task_id):
                     yield (*path_of_tasks, index, key, number), f"there is no task {task_id!r}"
-    circle = ordering.circle(waits)
+    cycle = ordering.circle(waits)
     for index, task in numbered:
-        if circle and task.id == circle[0]:
-            yield (*path_of_tasks, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
-            return
+        if cycle and task.id == cycle[0]:
+            yield (*path_of_tasks, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(cycle)}"
+            return  # another task with the same id is reported for its id
 
 
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
@@ -157,10 +157,12 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def required(task: TaskTemplate) -> list[list[str]]:
-    """Return the skills that are required, in a list for each task that the template creates. If a command prints the
-    items of the template, its tasks are not known yet, and no list is returned.
+    """Return the required skills, in a list for each task that the template creates. If a command prints the items of
+    the template, its tasks are not known yet, and no list is returned.
     """
-    items = (task.each.items or []) if task.each else [""]
+    items = [""]  # without `each`, a single task
+    if task.each:
+        items = task.each.items or []
     return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
 
 
@@ -186,14 +188,17 @@ def _placeholders(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
-    """Yield the keys of each text that may have placeholders, the text, and what they may name besides variables."""
+    """Yield the keys of each text that may have placeholders, the text, and the names that its placeholders may have
+    besides variables.
+    """
     for index, task in enumerate(workflow.tasks):
         names_of_item = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):
             yield ("tasks", index, key), getattr(task, key) or "", names_of_item
         for number, skill in enumerate(task.require):
             yield ("tasks", index, "require", number), skill, names_of_item
-        for number, item in enumerate(task.each.items or [] if task.each else []):
+        items = task.each.items if task.each else None
+        for number, item in enumerate(items or []):
             yield ("tasks", index, "each", number), item, set()
     yield ("synthesize", "prompt"), workflow.synthesize.prompt or "", set()
     yield ("broadcast",), workflow.broadcast or "", set()

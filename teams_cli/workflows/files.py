@@ -77,7 +77,7 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """Return the front matter: the text between the first two fences; None if no fence begins the content."""
+    """Return the front matter: the text between a fence in the first line and the next fence; None without both."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -129,10 +129,12 @@ def loaded(text: str) -> tuple[Any, dict[KeyPath, int], list[tuple[KeyPath, int]
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return the number of values in the node; what an alias repeats counts each time. *sizes* remembers results."""
+    """Return the number of values in the node. A value that an alias repeats counts once for each repetition. *sizes*
+    has the sizes of the nodes that were counted before. Too many values raise TooManyValues.
+    """
     size = sizes.get(id(node))
     if size is None:
-        sizes[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
+        sizes[id(node)] = MAX_NODES  # if the node contains itself, it is met again here, and is refused below
         children = node.value if isinstance(node, yaml.SequenceNode) else []
         if isinstance(node, yaml.MappingNode):
             children = [part for pair in node.value for part in pair]
@@ -143,6 +145,7 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def _located(document: yaml.Node) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
+    """Return the lines of all keys and values, and the repeated keys with their lines, as `loaded` does."""
     lines: dict[KeyPath, int] = {}
     repeated_keys: list[tuple[KeyPath, int]] = []
 
@@ -206,9 +209,10 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
         raise errors.InvalidValue(f"{path} has no front matter", hint)
     document, lines, repeated_keys = _parse_front_matter(text, path)
     rows = document.get("tasks") if isinstance(document, dict) else None
+    # The ids of all tasks: a task whose form is wrong is not in *workflow*, but others may wait for it.
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
-    workflow, wrong = validated(document, Workflow)
-    problems = [*((key_path, "is given twice") for key_path in repeated_keys), *wrong]
+    workflow, problems_of_form = validated(document, Workflow)
+    problems = [*((key_path, "is given twice") for key_path in repeated_keys), *problems_of_form]
     if workflow:
         problems += checks.problems(workflow, ids, roles or {})
         problems += _unknown_workflows(workflow, os.path.dirname(path))
@@ -229,11 +233,13 @@ def refuse(problems: list[Problem], path: str, lines: dict[KeyPath, int], hint: 
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Yield a problem for each role whose workflow is neither known by name nor a file beside *workflow*."""
+    """Yield a problem for each role whose workflow can't be found from the *directory* of the workflow file."""
+    if os.path.basename(directory) == LOCAL:  # workflows are looked up in the directory that has ./workflows
+        directory = os.path.dirname(directory)
     for role, definition in workflow.roles.items():
         if name := definition.get("workflow"):
             try:
-                path_of(name, os.path.dirname(directory) if os.path.basename(directory) == LOCAL else directory)
+                path_of(name, directory)
             except WorkflowNotFound as missing:
                 yield ("roles", role, "workflow"), missing.message
 
@@ -317,7 +323,7 @@ def validated(document: Any, form: type[F]) -> tuple[F | None, list[Problem]]:
     left out. The record is None if too little remains.
     """
     problems: list[Problem] = []
-    for attempt in range(10):
+    for attempt in range(10):  # leaving out a part may make the part around it wrong, so this is repeated
         try:
             record = form.model_validate(document)
         except ValidationError as error:
@@ -372,7 +378,9 @@ def _existing(document: Any, key_path: KeyPath) -> KeyPath:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """Return a row for the workflow at *path*. If it can't be read, add the error to *problems* and return None."""
+    """Return a row about the workflow at *path*, for a list of workflows. If the workflow can't be read, add the error
+    to *problems* and return None.
+    """
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

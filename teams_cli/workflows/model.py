@@ -45,6 +45,7 @@ def _as_text(value: object) -> object:
 
 
 def _as_setting(value: object) -> object:
+    """Return a scalar as the text of a setting. Unlike in variables, `yes` and `no` are written as true and false."""
     return str(value).lower() if isinstance(value, bool) else _as_text(value)
 
 
@@ -259,8 +260,10 @@ def instance(template: str, number: int) -> str:
     return f"{template}-{number}"
 
 
-def made_of(key: str) -> str:
-    """Return the id of the template from which `each` created the task with this key; "" if there is none."""
+def template_of(key: str) -> str:
+    """Return the id of the template from which `each` may have created the task with this *key*; "" if the key does not
+    end with a number. An id that the workflow itself gives to a task may look like such a key.
+    """
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""
 

@@ -68,8 +68,8 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
         draft = {"title": row} if isinstance(row, str) else row
         if isinstance(draft, dict):  # anything else is refused by the check of its form
             draft = {key: value for key, value in draft.items() if value is not None}
-            refs = {key: _numbers_as_text(draft[key]) for key in ("id", "blockedBy", "after") if key in draft}
-            draft = {"id": str(number), **draft, **refs}
+            ids = {key: _numbers_as_text(draft[key]) for key in ("id", "blockedBy", "after") if key in draft}
+            draft = {"id": str(number), **draft, **ids}
         drafts.append(draft)
     try:
         tasks: list[T] = TypeAdapter(list[form]).validate_python(drafts)  # type: ignore[valid-type]  # a form is a value
@@ -214,21 +214,22 @@ def refuse(path: str, problems: list[Problem]) -> None:
 
 def problems_of(roster: Roster) -> Iterator[Problem]:
     """Yield a problem for each contradiction between parts of the roster, such as two members with one name."""
-    names: dict[str, str] = {}
+    names_by_lowercase: dict[str, str] = {}
     for index, member in enumerate(roster.members):
-        if earlier := names.get(member.name.lower()):
+        if earlier := names_by_lowercase.get(member.name.lower()):
             what = "is there twice" if earlier == member.name else f"differs only in case from {earlier}"
             yield ("members", index, "name"), f"{member.name} {what}"
-        names[member.name.lower()] = member.name
+        names_by_lowercase[member.name.lower()] = member.name
         if member.role in LEADERS and member.name != roster.leader:
             yield ("members", index, "role"), f"{member.name} can't lead it too: {roster.leader} does"
         elif member.role in LEADERS and member.harness:
             what = f"{member.name} leads the team and can't be started: leave out its harness"
             yield ("members", index, "harness"), what
-    keys: dict[str, str] = {}
+    keys_by_lowercase: dict[str, str] = {}
     for key in roster.pages:
-        if keys.setdefault(key.lower(), key) != key:
-            yield ("pages", key), f"{key} differs only in case from {keys[key.lower()]}"
+        earlier_key = keys_by_lowercase.setdefault(key.lower(), key)
+        if earlier_key != key:
+            yield ("pages", key), f"{key} differs only in case from {earlier_key}"
     if roster.tasks and roster.workflow:
         yield ("workflow",), "tasks and workflow go against each other"
     for index, task in enumerate(roster.tasks):
@@ -258,10 +259,12 @@ def descriptions(path: str) -> dict[str, str]:
             path_of_agent = f"{directory}/{name}"
             try:
                 text = files.front_matter(files.content_of(path_of_agent))
-                fields = (files.parsed(text, path_of_agent, "") if text else None) or {}
+                fields = files.parsed(text, path_of_agent, "") if text else None
             except errors.InvalidValue:  # the file belongs to another program
                 continue
-            description = fields.get("description") if isinstance(fields, dict) else None
+            if not isinstance(fields, dict):
+                continue
+            description = fields.get("description")
             if isinstance(description, str) and description.strip():
                 by_name[str(fields.get("name") or name.removesuffix(".md"))] = " ".join(description.split())
     return by_name
