@@ -55,6 +55,7 @@ def examine(
         yield finding(client, "good", f"{program}: {version}")
     commands = []
     if known.get(client).home:
+        # The first settings file has the hooks.
         of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
         of_project = settings_files.of_project(client, directory)[0]
         commands = of_user.hook_commands() + of_project.hook_commands()
@@ -76,8 +77,8 @@ def examine(
         yield _try_turn(known.get(client), profile, environ, directory)
 
 
-def _scratch(top: str) -> FileStore:
-    """Return a store below *top* with a team in which the test's agent has mail."""
+def _store_with_mail(top: str) -> FileStore:
+    """Make a store below *top* with a team in which the test's agent has mail, and return it."""
     store = FileStore(f"{top}/root")
     joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
@@ -85,7 +86,7 @@ def _scratch(top: str) -> FileStore:
     return store
 
 
-def _environment(store: FileStore) -> dict[str, str]:
+def _variables_of_agent(store: FileStore) -> dict[str, str]:
     return {**store.variables, "TEAMS_TEAM": _TEAM, "TEAMS_AGENT_ID": _AGENT}
 
 
@@ -98,12 +99,14 @@ def _run(
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run *command*, a hook, as the client would after a tool call, and find whether it reports the waiting mail."""
+    """Run the hook *command* as the client would after a tool call. Return a finding that says whether the hook shows
+    the agent's mail.
+    """
     name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
     dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
     with TemporaryDirectory() as top:
-        variables = {**environments.unnamed(environ), **_environment(_scratch(top))}
+        variables = {**environments.unnamed(environ), **_variables_of_agent(_store_with_mail(top))}
         done = _run(["sh", "-c", command], variables, event)
     if done.returncode == 0 and _PROBE in done.stdout:
         return finding(client.name, "good", f"answers: {command}")
@@ -112,15 +115,15 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Have the client take a turn with its own settings, and find whether a hook of `teams` ran in it."""
+    """Have the client take a turn with its own settings. Return a finding that says whether a hook of `teams` ran."""
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
-        store = _scratch(top)
+        store = _store_with_mail(top)
         values = {"prompt": _PROMPT, "session_id": str(uuid4()), "agent": _AGENT}
         values |= profiles.of_place(store.root, store.variables)
         command = profiles.fill(profile.start, values, {"permissions": mode.words})
         try:
-            variables = {**profile.environment(environ, _environment(store)), **mode.set}
+            variables = {**profile.environment(environ, _variables_of_agent(store)), **mode.set}
             done = _run(command, variables, _PROMPT, directory)
         except (OSError, subprocess.TimeoutExpired) as error:
             return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.program}")
@@ -143,7 +146,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
         if not client.home:
             continue
         for file in settings_files.of_user(client.name, environ.get("HOME") or "/", environ):
-            for variables in _environments(_settings_in(file.path)):
+            for variables in _variables_in(_settings_in(file.path)):
                 where = f"{client.name}: {file.path}"
                 try:
                     root_of_client = environment.root_directory(None, {**environ, **variables})[0]
@@ -156,6 +159,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _settings_in(path: str) -> Any:
+    """Return the document in the settings file at *path*; None if it can't be read."""
     import tomllib
 
     try:
@@ -166,8 +170,10 @@ def _settings_in(path: str) -> Any:
         return None
 
 
-def _environments(settings: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` in each part of the settings, which the client gives to its processes."""
+def _variables_in(settings: Any) -> Iterator[dict[str, str]]:
+    """Yield the variables of `teams` from each part of the settings that has any. The client gives them to the
+    processes that it starts.
+    """
     parts: list[Any] = []
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}
@@ -177,4 +183,4 @@ def _environments(settings: Any) -> Iterator[dict[str, str]]:
     elif isinstance(settings, list):
         parts = settings
     for part in parts:
-        yield from _environments(part)
+        yield from _variables_in(part)

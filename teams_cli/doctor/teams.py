@@ -76,13 +76,13 @@ def _unknown_keys(config: Config) -> Iterator[Finding]:
 
     tables: list[tuple[str, Mapping[str, object], list[str]]] = [("", config.extra, [*Config.attributes])]
     tables += [(f"agent.{name}.", role, [*RoleDefinition.__annotations__]) for name, role in config.agent.items()]
-    of_client = [*profiles.Profile.attributes]
-    tables += [(f"harness.{name}.", profile, of_client) for name, profile in config.harness.items()]
-    for place, table, known_keys in tables:
+    keys_of_profile = [*profiles.Profile.attributes]
+    tables += [(f"harness.{name}.", profile, keys_of_profile) for name, profile in config.harness.items()]
+    for prefix, table, known_keys in tables:
         for key in sorted(table.keys() - {*known_keys, _SCHEMA_FOR_EDITORS}):
             meant = teams.nearest(key, known_keys)
             remedy = f"Did you mean {meant}?" if meant else f"Keys: {', '.join(known_keys)}."
-            yield _without_effect(f"config.json: {place}{key}", f"there is no key {key!r}", remedy)
+            yield _without_effect(f"config.json: {prefix}{key}", f"there is no key {key!r}", remedy)
 
 
 def _wrong_values(config: Config) -> Iterator[Finding]:
@@ -133,6 +133,7 @@ def _without_effect(where: str, why: str, remedy: str) -> Finding:
 
 
 def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the problems of the team's agents, messages, tasks and worktrees, also those that *fix* repaired."""
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):  # the agent neither works nor ends
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -173,8 +174,8 @@ def _of_members(store: Store, team: Team, config: Config) -> Iterator[Problem]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem for each client in the background of a closed team. It may not have ended in time, or somebody
-    watched it when the team was closed. With *fix*, end these clients, unless somebody watches them.
+    """Yield a problem for each client that runs in the background although its team is closed, because it did not end
+    in time or somebody watched it. With *fix*, end these clients, unless somebody watches them.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
     still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended
@@ -187,7 +188,9 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
 
 
 def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each inbox that was read too far, as messages were deleted by hand; *fix* corrects it."""
+    """Yield a problem for each inbox that was read beyond the last message, because messages were deleted by hand. With
+    *fix*, correct the inbox.
+    """
     for inbox, _ in store.scan(team, INBOX, []):
         last_number = store.last(team, MESSAGE)
         if inbox.highest_number() > last_number:
@@ -200,7 +203,9 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
 
 
 def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
-    """Yield a problem for each task that waits for itself or a missing one, and each failed task that blocks others."""
+    """Yield a problem for each task that waits for a missing task or for itself, and for each failed or cancelled task
+    that blocks others.
+    """
     for task in by_id.values():
         if missing := [key for key in task.waits_for if key not in by_id]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"

@@ -79,8 +79,10 @@ class Leader:
         try:
             record = self.run.record
             for name, role in self.run.workflow.roles.items():
-                keys: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
-                role_definitions.define(self.store, self.team, self.caller, name, **keys)
+                definition: dict[str, Any] = {**role}
+                if "skill" in definition:  # as workflow files call the skills
+                    definition["skills"] = definition.pop("skill")
+                role_definitions.define(self.store, self.team, self.caller, name, **definition)
             if not self.caller.is_human:
                 presence.register_process(self.store, self.team, self.caller.name, os.getpid())
             steps = orders.expand(self.run.workflow, record.variables, record.items)
@@ -113,7 +115,7 @@ class Leader:
         """Have the workers do the tasks until no living worker can do any remaining task. Then stop all workers."""
 
         def have_all_joined() -> bool:
-            self._note_deaths()
+            self._note_deaths()  # the dead never join, so they are not waited for
             return set(self.crew.living()) <= set(self.run.load_team().active_names())
 
         try:
@@ -134,7 +136,9 @@ class Leader:
         self.progress.update(self._tasks(), [])
 
     def _advance(self) -> bool:
-        """Show the progress, and do what is due. Return whether the work of the run has ended."""
+        """Show the progress, call idle agents for ready tasks, fail tasks that nobody will do, and release tasks whose
+        claims have expired. Return whether the work of the run has ended.
+        """
         self._note_deaths()
         if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
             presence.note_sign_of_life(self.store, self.team, self.caller.name, every=_SEEN_EVERY)

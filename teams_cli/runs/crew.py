@@ -179,7 +179,9 @@ class Crew:
         ready = self._ready(all_tasks)
         team = self.run.load_team()
         for name, session in self._callable_agents().items():
-            task_ids = [task.id for task in ready if self._may_be_called(team, name, task)] if session.ended else []
+            if not session.ended:
+                continue
+            task_ids = [task.id for task in ready if self._may_be_called(team, name, task)]
             if task_ids:
                 self._calls.update((name, task_id) for task_id in task_ids)
                 messages.send(self.store, self.team, self.run.leader, name, _CALL)
@@ -267,7 +269,7 @@ _VERSION_TIMEOUT = 60.0
 
 
 def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surroundings) -> None:
-    """Refuse the run if a client of it is missing or can't start, and whatever `refuse_unfit` refuses.
+    """Refuse the run if the program of one of its clients is missing or can't start, or if `refuse_unfit` refuses it.
 
     Raises:
         InvalidValue: The run is refused, or there is no such harness.

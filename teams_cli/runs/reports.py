@@ -54,9 +54,9 @@ def markdown(
         headline = ""  # the leader's text says it
     else:
         headline = _HEADLINES[run.status]
-    agents = ", ".join(_agent(run, agent) for agent in run.agents)
+    agents = ", ".join(_agent_and_client(run, agent) for agent in run.agents)
     variables = [f"{name}: {code(value)}" for name, value in run.variables.items() if name != "repo" and value]
-    lines = [
+    lines_about_run = [
         f"team: {team}, led by {run.leader}; agents: {agents}",
         f"repository: {code(run.variables.get('repo', ''))}",
         f"started: {run.started_at}",
@@ -78,14 +78,14 @@ def markdown(
         _not_run_section(all_tasks),
         resuming,
         _bullet_list("Worktrees", worktrees),
-        _bullet_list("The run", lines),
+        _bullet_list("The run", lines_about_run),
         _task_table(all_tasks),
         _usage_table(usage),
     ]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
-def _agent(run: Run, agent: Assigned) -> str:
+def _agent_and_client(run: Run, agent: Assigned) -> str:
     harness = run.harness_of(agent)
     model = agent.model or run.model
     if harness == runs.SHELL:
@@ -135,7 +135,7 @@ def _task_table(tasks: list[Task]) -> str:
 
 def _usage_table(usage: dict[str, Any]) -> str:
     uncounted = usage["total"]["uncounted"]
-    if usage["total"]["turns"] == uncounted:
+    if usage["total"]["turns"] == uncounted:  # there is nothing to show
         return ""
     table = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
     for row in usage["rows"]:
@@ -198,6 +198,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
 
 
 def _read(path: str) -> str | None:
+    """Return the report in the file at *path*; None if the file can't be read, or is too long to be a report."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_MAX_REPORT + 1)

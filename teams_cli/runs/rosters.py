@@ -55,7 +55,7 @@ def up(
     """
     roster, problems = rosters.examine(path)
     if roster is None:
-        rosters.refuse(path, problems)
+        rosters.refuse(path, problems)  # there are problems, so this raises an error
     assert roster is not None
     name = name or roster.name
     with _locked(store, name):
@@ -84,17 +84,17 @@ def _locked(store: Store, team: str) -> Iterator[None]:
         lock.release()
 
 
-Step = tuple[KeyPath, Callable[[], object]]
+Check = tuple[KeyPath, Callable[[], object]]
 """A check that is made in advance: the keys that lead to the checked part of the roster, and a function that refuses
-this part.
+this part by an error if it is wrong.
 """
 
 
-def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
-    """Yield a problem for each of the *steps* whose check refuses the file. Errors not due to the file are raised."""
-    for key_path, check in steps:
+def _refusals(advance_checks: Iterable[Check]) -> Iterator[Problem]:
+    """Make the checks, and yield a problem for each part that is refused. An error not due to the file is raised."""
+    for key_path, refuse_part in advance_checks:
         try:
-            check()
+            refuse_part()
         except (errors.InvalidValue, errors.AlreadyExists, errors.NotFound) as wrong:
             yield key_path, f"{wrong.message}. {wrong.hint}"
         except errors.NotAllowed as wrong:
@@ -164,6 +164,7 @@ class _Launch:
             leader = self._leader_of_new_team()
             defaults = settings.of_user(self.caller.config) if self.caller.config else {}
             members = [Member(agent_id=leader, role=LEADER, joined_at="")]
+            # The team as it would be created.
             team = Team(name=self.team, leader=leader, created_at="", settings=defaults, members=members)
             role = HUMAN if self.caller.is_human else LEADER
             needs = {
@@ -175,16 +176,16 @@ class _Launch:
             }
             for operation, is_needed in needs.items():
                 if is_needed and roles.verdict(role, operation, team, self.caller.config) == "deny":
-                    permission.judge(role, operation, "deny", self.caller, self.team, team)
+                    permission.judge(role, operation, "deny", self.caller, self.team, team)  # raises the error
         if (rules := self.roster.rules) is not None:
             yield from _refusals([(("rules",), lambda: settings.known(settings.RULES).parse(settings.RULES, rules))])
         for key, body in self.roster.pages.items():
-            yield from _refusals(self._steps_of_page(exists, key, body))
+            yield from _refusals(self._checks_of_page(exists, key, body))
         yield from self._problems_of_tasks(team, exists, problems_of_form)
         for index, member in enumerate(self.roster.members):
-            yield from _refusals(self._steps_of_member(team, member, ("members", index)))
+            yield from _refusals(self._checks_of_member(team, member, ("members", index)))
 
-    def _steps_of_page(self, exists: bool, key: str, body: str) -> Iterator[Step]:
+    def _checks_of_page(self, exists: bool, key: str, body: str) -> Iterator[Check]:
         """Yield each check that creating the page *key* would make. *exists* says whether the team exists."""
         yield ("pages", key), lambda: check_key(key, "page")
         yield ("pages", key), lambda: pages.check_text(body)
@@ -215,10 +216,10 @@ class _Launch:
         numbered = enumerate(self.templates)
         new_tasks = [(index, template) for index, template in numbered if template.id not in created_before]
         for index, template in new_tasks:
-            yield from _refusals(self._steps_of_task(standing, template, (*path_of_tasks, index)))
+            yield from _refusals(self._checks_of_task(standing, template, (*path_of_tasks, index)))
         yield from checks.dependencies(new_tasks, is_known, path_of_tasks)
 
-    def _steps_of_task(self, standing: Standing, template: TaskTemplate, key_path: KeyPath) -> Iterator[Step]:
+    def _checks_of_task(self, standing: Standing, template: TaskTemplate, key_path: KeyPath) -> Iterator[Check]:
         """Yield each check that creating the task would make."""
         yield (*key_path, "touches"), lambda: text.file_patterns(template.touches)
         draft = creating.of_template(self.team, template.model_copy(update={"touches": []}), os.path.dirname(self.path))
@@ -226,7 +227,7 @@ class _Launch:
         if keep_for := getattr(template, "keep_for", None):
             yield (*key_path, "for"), lambda: creating.refuse_unfit(standing, draft, keep_for)
 
-    def _steps_of_member(self, team: Team, template: MemberTemplate, key_path: KeyPath) -> Iterator[Step]:
+    def _checks_of_member(self, team: Team, template: MemberTemplate, key_path: KeyPath) -> Iterator[Check]:
         """Yield each check that adding or starting the member would make."""
         config = self.caller.config
         yield (*key_path, "name"), lambda: check_name(template.name, "agent")
@@ -236,7 +237,7 @@ class _Launch:
             yield (*key_path, "role"), lambda: roles.known_role(template.role, team, config)
         former = team.find(template.name)
         if former and (former.active or ending.current(self.store, self.team, template.name)):
-            return
+            return  # it is there or is resumed, so nothing is added or started
         if former:
             yield (*key_path, "name"), lambda: shutdowns.refuse_return(former)
         yield (*key_path, "name"), lambda: joining.refuse_look_alike(team, template.name)
@@ -244,6 +245,7 @@ class _Launch:
             return
         harness = template.harness
         yield (*key_path, "harness"), lambda: profiles.get(harness, config)
+        # Without the model, which is checked below, because its problems belong to another key.
         request = self._start_request(template.model_copy(update={"model": None}), template.role)
         yield (*key_path, "prompt"), request.check
         if model := template.model:
@@ -278,7 +280,9 @@ class _Launch:
         return False
 
     def _leader_of_new_team(self) -> str:
-        return self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _DEFAULT_LEADER
+        if self.roster.leader:
+            return self.roster.leader
+        return _DEFAULT_LEADER if self.caller.is_human else self.caller.name
 
     def _create_tasks(self) -> list[str]:
         """Create the tasks of the roster that the team does not have yet, and return their ids."""
@@ -373,8 +377,9 @@ class _Launch:
 def down(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
-    """End the team *name*, by default that of the roster at *path*: its agents are stopped, their tasks are released,
-    and the team is closed. Its landings wait until it is up again. Without a *caller*, its leader does this.
+    """End the team *name*: its agents are stopped, their tasks are released, and the team is closed. Its landings wait
+    until it is up again. If *name* is "", the roster at *path* names the team. The *caller* ends it; None stands for
+    the leader.
 
     Nothing is lost: `teams up` continues with the team. Clients that were opened with --detach end, unless somebody
     looks at them.

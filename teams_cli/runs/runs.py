@@ -189,7 +189,7 @@ def directory(root: str, team: str, *parts: str) -> str:
 def write_results(root: str, team: str, agent: str, tasks: list[Task]) -> str:
     """Write the results of the tasks, and an index, to files for a command of the agent. Return their directory."""
     remove_results(root, team, agent)
-    place = directory(root, team, "given", agent)
+    results_directory = directory(root, team, "given", agent)
     rows = [
         {
             "key": key_of(task),
@@ -205,13 +205,13 @@ def write_results(root: str, team: str, agent: str, tasks: list[Task]) -> str:
     try:
         for row, task in zip(rows, tasks, strict=True):
             if task.result is not None:
-                _write(os.path.join(place, row["file"]), task.result)
-        _write(os.path.join(place, "index.json"), json.dumps(rows, indent=2))
+                _write(os.path.join(results_directory, row["file"]), task.result)
+        _write(os.path.join(results_directory, "index.json"), json.dumps(rows, indent=2))
     except OSError as error:
         raise errors.StorageFailed(
-            f"can't write the results for {agent}: {error.strerror}", f"Look at {place}."
+            f"can't write the results for {agent}: {error.strerror}", f"Look at {results_directory}."
         ) from None
-    return place
+    return results_directory
 
 
 def _write(path: str, text: str) -> None:

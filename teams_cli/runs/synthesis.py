@@ -45,7 +45,9 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """The leader's answer: its *text* or None, the *problem* or "" if there was none, and the *verdict* or None."""
+    """The leader's answer: its *text* (None if there is no answer), the *problem* that occurred ("" if none did), and
+    the *verdict* in the text (None if it has none, or if the workflow wants none).
+    """
 
     text: str | None
     problem: str = ""
@@ -167,10 +169,15 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last match of the workflow's pattern, or its first group; None if there is no match or pattern."""
-        matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
+        """Return the last match of the workflow's pattern in the text. If the pattern has a group that took part in the
+        match, return this group. Return None if there is no match, or if the workflow has no pattern.
+        """
+        if self.synthesize.verdict is None:
+            return None
+        matches = list(re.finditer(self.synthesize.verdict.pattern, text))
         if not matches:
             return None
         match = matches[-1]
         group = match[1] if match.re.groups else None
-        return (match[0] if group is None else group).strip()
+        verdict: str = match[0] if group is None else group
+        return verdict.strip()

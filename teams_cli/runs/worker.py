@@ -87,7 +87,7 @@ class Worker:
         def is_suitable(task: Task) -> bool:  # tasks without a command are left to the agents that have a model
             return bool(task.run) or not self.run.model_harness
 
-        def has_claimed_or_all_settled() -> bool:
+        def try_to_claim() -> bool:  # True ends the wait: a task is claimed, or all tasks are settled
             nonlocal claimed
             self._refuse_orphan()
             try:
@@ -98,7 +98,7 @@ class Worker:
                 return all_settled.look(self.store, self.team, pace.Alarm()) is not None
             return True
 
-        pace.sleep_until(self.store, self.team, paced(has_claimed_or_all_settled), None)
+        pace.sleep_until(self.store, self.team, paced(try_to_claim), None)
         return claimed
 
     def _do(self, task: Task) -> None:
@@ -199,7 +199,7 @@ class Worker:
         return True
 
     def _refuse_orphan(self) -> None:
-        if os.getppid() != self.parent:
+        if os.getppid() != self.parent:  # the run has ended without this worker
             raise _Stopped
 
 
