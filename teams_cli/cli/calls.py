@@ -39,20 +39,20 @@ def make_call(
     the person.
 
     If no name is given, the caller may be the human: the command has to be *for_person*, and typed by a person at a
-    terminal. *ask_at_terminal* asks the person at the terminal to allow an operation. It returns None if nobody is
-    there. Then the question is put to the human in the team's queue.
+    terminal. *ask_at_terminal* asks the person at the terminal to allow an operation, and returns None if nobody is
+    there. In this case, the human is asked through the team's queue.
     """
     root, root_source = root_directory(flags.get("root"), environ)
-    agent, team, token = _caller_and_team(flags, root, environ, for_person)
+    (agent, agent_source), (team, team_source), token = _caller_and_team(flags, root, environ, for_person)
     try:
         directory = os.getcwd()
     except OSError:
         directory = ""
-    if not team[0]:
+    if not team:
         from teams_cli.agents.seats import bindings
 
         if team_of_directory := bindings.team_here(root, directory):
-            team = team_of_directory, "here"
+            team, team_source = team_of_directory, "here"
     if held := holder(environ):
         from teams_cli.commands import held as of_held
 
@@ -60,14 +60,14 @@ def make_call(
     settings = config.load(root, environ)
     address, store_source = store_address(flags.get("store"), environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
-    caller = _caller(agent[0], token, environ, settings) if agent[0] else None
+    caller = _caller(agent, token, environ, settings) if agent else None
     sources = {
         "root": (root, root_source),
         "store": (opening.without_secrets(address or FILES), store_source),
-        "team": team,
-        "agent": agent,
+        "team": (team, team_source),
+        "agent": (agent, agent_source),
     }
-    call = Call(store, settings, caller, team[0], sources, say, environ, _terminal, directory)
+    call = Call(store, settings, caller, team, sources, say, environ, _terminal, directory)
     if caller:
 
         def approve(operation: str, about: str) -> bool:
@@ -86,27 +86,27 @@ def _caller_and_team(
     A flag comes first; then the member to whom this terminal belongs, unless another team is named; then the
     environment; then the human, if the command is *for_person* and a person types it at a terminal.
     """
-    agent = look_up("agent", flags.get("agent"), environ)
-    team = look_up("team", flags.get("team"), environ)
+    name, source = look_up("agent", flags.get("agent"), environ)
+    team, team_source = look_up("team", flags.get("team"), environ)
     token = look_up("token", None, environ)[0]
-    name, source = agent
     if source != "flag" and os.path.isdir(terminals_directory(root)):  # on most machines, no terminal is a member's
         from teams_cli.agents.seats import bindings
 
         member = bindings.of_this_process(root, environ, is_named=bool(name))
-        if member and team[0] in ("", member.team):
-            source_of_team = "terminal" if team[1] == "unset" else team[1]
+        if member and team in ("", member.team):
+            source_of_team = "terminal" if team_source == "unset" else team_source
             return (member.agent, "terminal"), (member.team, source_of_team), member.token or token
     if not name and for_person:
         from teams_cli.cli.person import is_person_there
         from teams_cli.processes import TAG
 
         if is_person_there() and not environ.get(TAG):  # no agent that `teams` started
-            return (HUMAN, "person"), team, token
-    return agent, team, token
+            return (HUMAN, "person"), (team, team_source), token
+    return (name, source), (team, team_source), token
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
+    """Return the caller with this name. Refuse the name of the human to an agent whose client may not do everything."""
     if name == HUMAN and holder(environ):
         from teams_cli.clients import permissions
 

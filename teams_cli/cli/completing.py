@@ -33,9 +33,9 @@ def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
     shell = environ[VARIABLE]
     if shell == "complete_bash":
         words = _split(environ.get("COMP_WORDS", ""))
-        place = int(environ.get("COMP_CWORD") or 0)
-        begun = words[place] if place < len(words) else ""
-        return "\n".join(value for value, _ in offers(words[1:place], begun, environ)), 0
+        index = int(environ.get("COMP_CWORD") or 0)  # of the word in which Tab was pressed
+        begun = words[index] if index < len(words) else ""
+        return "\n".join(value for value, _ in offers(words[1:index], begun, environ)), 0
     if shell not in ("complete_zsh", "complete_fish"):
         return None
     line = environ.get(_LINE, "")
@@ -77,7 +77,7 @@ def _split(line: str) -> list[str]:
 
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
-    """Return the words that may follow the words *before* and that begin with *begun*. Each has its help."""
+    """Return the words that may follow the words *before* and that begin with *begun*, each with its help or ""."""
     command = next((command for word in before if (command := commands.find(word))), None)
     if command is None:
         candidates = [(name, "") for name in commands.names()]
@@ -89,22 +89,24 @@ def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
 
 
 def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """Return the parameter whose value comes next, after the *words* behind the command; None for an option's name."""
+    """Return the parameter whose value comes next, after the *words* behind the command. Return None if the name of an
+    option comes next. *begun* is the beginning of the next word.
+    """
     by_flag = command.options
     if words and (option := by_flag.get(words[-1])) and not option.flag:
         return option
     if begun.startswith("-"):
         return None
     takes_value = {flag for flag, option in by_flag.items() if not option.flag}
-    arguments = 0
+    argument_count = 0
     for before, word in zip(["", *words], words, strict=False):
         if not word.startswith("-") and before not in takes_value:
-            arguments += 1
+            argument_count += 1
     places = command.places
-    for place in places[: arguments + 1]:
-        if place.many:
+    for place in places[: argument_count + 1]:
+        if place.many:  # it takes all arguments that follow
             return place
-    return places[arguments] if arguments < len(places) else None
+    return places[argument_count] if argument_count < len(places) else None
 
 
 def _values(command: Command, parameter: Parameter, before: list[str], environ: Mapping[str, str]) -> Offers:
@@ -140,8 +142,8 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
             return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open_tasks]
         if is_agent:
             return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
-    except errors.TeamsError:
+    except errors.TeamsError:  # without a team, nothing is known
         return []
-    from teams_cli.workflows import places
+    from teams_cli.workflows import places  # the parameter is a workflow
 
     return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.current_directory or ".")]

@@ -59,9 +59,10 @@ def all_commands(call: Call | None) -> str:
 
 
 def titled(group: str, groups_off: Collection[str]) -> str:
-    return (
-        f"{group} (off in this team; its leader can run: teams set broadcast agents)" if group in groups_off else group
-    )
+    """Return the heading of a group of commands. It says so if the group is off in the team."""
+    if group not in groups_off:
+        return group
+    return f"{group} (off in this team; its leader can run: teams set broadcast agents)"
 
 
 def first_sentence(command: Command) -> str:
@@ -70,8 +71,8 @@ def first_sentence(command: Command) -> str:
 
 
 def off_in_team(call: Call | None) -> set[str]:
-    """Return the groups of commands that are off in the team of the call. Only the commands for questions can be off:
-    the setting `broadcast` switches them. Without a team they count as off.
+    """Return the groups of commands that are off in the team of the call. Only the group of the commands for questions
+    can be off, by the setting `broadcast`. Without a team, this group counts as off.
     """
     from teams_cli.teams import settings
 

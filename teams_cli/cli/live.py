@@ -149,6 +149,7 @@ class LiveScreen:
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
+    """Return as many of the first *parts* as fit into *width* characters, with dots between them."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -183,8 +184,9 @@ def show(
                     break
             if keyboard and keyboard[0] in ready:
                 keys = _pressed_keys(keyboard[0])
-                if not keys or not all(screen.press(key, console.height) for key in keys):
-                    break
+                is_keyboard_gone = not keys
+                if is_keyboard_gone or not all(screen.press(key, console.height) for key in keys):
+                    break  # after a key that ends the view, no other key is handled
             lines = screen.lines(console.width, console.height)
             if lines != shown:
                 shown = lines
@@ -224,7 +226,7 @@ class _FrameReader:
 @contextmanager
 def _keyboard() -> Iterator[list[int]]:
     """In a `with` block, let keys be read at once, without waiting for the end of a line. The value is a list with the
-    file descriptor of the keyboard, or empty.
+    file descriptor of the keyboard; empty if standard input is no terminal.
     """
     try:
         keyboard = sys.stdin.fileno()
@@ -343,7 +345,7 @@ def _body(frame: Frame, width: int, chosen: str = "") -> list[Text]:
 
 
 def _waiting(frame: Frame, width: int, most_lines: int) -> list[Text]:
-    """Return the lines about what waits for the person, each with at most *most_lines*; empty if nothing waits."""
+    """Return the lines about what waits for the person: at most *most_lines* for each row; empty if nothing waits."""
     rows = frame["waiting"]
     if not rows:
         return []
@@ -357,7 +359,9 @@ def _waiting(frame: Frame, width: int, most_lines: int) -> list[Text]:
 
 
 def _failed(frame: Frame, width: int, most_lines: int) -> list[Text]:
-    """Return the lines about failed tasks, and about cancelled tasks for which others wait; empty if there are none."""
+    """Return the lines about failed tasks, and about cancelled tasks for which others wait: at most *most_lines* for
+    each task; empty if there are no such tasks.
+    """
     rows = frame["failed"]
     if not rows:
         return []
@@ -371,6 +375,7 @@ def _failed(frame: Frame, width: int, most_lines: int) -> list[Text]:
 
 
 def _more(rows: list[Any], shown: int) -> list[Text]:
+    """Return a line that says how many rows follow the first *shown* rows; no line if none follows."""
     return [Text(f"  and {len(rows) - shown} more", style="dim")] if len(rows) > shown else []
 
 
@@ -439,8 +444,8 @@ def _messages(frame: Frame, width: int) -> list[Text]:
 
 
 def _indented(head: Text, text: str, width: int, most_lines: int, style: str = "default") -> list[Text]:
-    """Return at most *most_lines* lines with the *text*, the last one cut: the first follows *head*, and the others are
-    indented by as much.
+    """Return at most *most_lines* lines of *width* characters with the *text*, of which the last line may be cut. The
+    first line begins with *head*, and the others are indented by the width of *head*.
     """
     room = max(20, width - head.cell_len)
     parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]

@@ -70,7 +70,7 @@ def _refuse_unexpected(error: Exception, words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """Return the words with the command first; global options that stood before it follow."""
+    """Return the words with the command first. Global options that stood before the command follow it."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
         flag, equals, _ = words[index].partition("=")
@@ -104,8 +104,8 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    before_text = words[: words.index("--")] if "--" in words else words  # behind it, --help is a text
-    if not words or _HELP.intersection(before_text):
+    before_texts = words[: words.index("--")] if "--" in words else words  # behind `--`, --help is a text
+    if not words or _HELP.intersection(before_texts):
         return _help(words)
     from teams_cli.cli.parse import parse
 
@@ -126,10 +126,10 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
     from teams_cli.environment import look_up
 
     flags = dict.fromkeys(_WITH_VALUE.values(), "")
-    for word, following in zip(words, [*words[1:], ""], strict=False):
+    for word, next_word in zip(words, [*words[1:], ""], strict=False):
         flag, _, value = word.partition("=")
         if flag in _WITH_VALUE:
-            flags[_WITH_VALUE[flag]] = value or following
+            flags[_WITH_VALUE[flag]] = value or next_word
     is_named = bool(look_up("agent", flags["agent"], os.environ)[0])
     is_help = not words or bool(_HELP.intersection(words))
     if not (is_named or is_help):
@@ -275,7 +275,7 @@ def _die() -> int:
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
-    """Let the command answer, print the answer or run the server that it is, and return the exit status."""
+    """Let the command answer, and print the answer; if the answer is a server, run it. Return the exit status."""
     from teams_cli.commands.call import Outcome, Service, Stream
 
     def begin(document: Any) -> bool:  # shows the first part of an answer before a wait
@@ -364,7 +364,7 @@ def _line_break_between_streams() -> str:
 
 
 def _write_stderr(line: str) -> bool:
-    """Write a line to standard error. Return False if nobody can read it there."""
+    """Write a line to standard error. Return whether somebody may read it there."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -374,7 +374,7 @@ def _write_stderr(line: str) -> bool:
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
-    """Print why the command line *words* is refused. Return *status*, or that of the error if it is 0."""
+    """Print why the command line *words* is refused. Return *status* or, if *status* is 0, the status of the error."""
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)

@@ -34,12 +34,15 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
         usages |= command.also  # its synonyms, each with what to write instead
     if command_line := _in_two_words(name, arguments, usages) or _by_name(name, arguments, usages):
         return errors.WrongUsage(f"no such command {name!r}", f"Write: teams {command_line}")
-    of_synonyms = {synonym: usage for known, usage in usages.items() for synonym in commands.meaning_the_same(known)}
-    usages = of_synonyms | usages
+    usages_of_synonyms: dict[str, str] = {}
+    for known_name, usage in usages.items():
+        usages_of_synonyms |= dict.fromkeys(commands.meaning_the_same(known_name), usage)
+    usages = usages_of_synonyms | usages  # what a command itself declares goes before a synonym
     word = name.lower().replace("_", "-")
-    similar = get_close_matches(word, [known for known in usages if "/" not in known], 1, _SYNONYM_ALIKE)
+    whole_names = [known_name for known_name in usages if "/" not in known_name]  # not such as `NAME/ID`
+    similar = get_close_matches(word, whole_names, 1, _SYNONYM_ALIKE)
     similar = similar or get_close_matches(word, every, 1, _ALIKE)
-    similar = similar or [known for known in every if known.startswith(f"{word}-")]
+    similar = similar or [known_name for known_name in every if known_name.startswith(f"{word}-")]
     hint = f"Did you mean: teams {_filled_in(usages[similar[0]], arguments)}? " if similar else ""
     return errors.WrongUsage(f"no such command {name!r}", f"{hint}See: teams help --all")
 
@@ -80,12 +83,12 @@ def _is_task(word: str) -> bool:
 
 
 def _filled_in(usage: str, arguments: Sequence[str]) -> str:
-    """Return the command line *usage* in which the *arguments* replace the words in capitals; all that remain replace
-    a word that stands for a text.
+    """Return the command line *usage*, in which the *arguments* replace the words in capitals, one after another. A
+    word that stands for a text is replaced by all arguments that remain.
     """
     first_option = next((index for index, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     values, options = list(arguments[:first_option]), list(arguments[first_option:])
-    words = [
+    words = [  # without the options that are among the arguments, and without the words for their values
         word
         for before, word in pairwise(["", *usage.split()])
         if word not in options and not (before in options and word.isupper())
@@ -102,8 +105,8 @@ def _filled_in(usage: str, arguments: Sequence[str]) -> str:
     command = commands.find(words[0])
     if command is None or not command.places:  # it takes no arguments
         values = []
-    optional_left_out = [word for word in words if not word.startswith("[")]
-    return " ".join([*optional_left_out, *map(shlex.quote, [*values, *options])])
+    needed_words = [word for word in words if not word.startswith("[")]
+    return " ".join([*needed_words, *map(shlex.quote, [*values, *options])])
 
 
 def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
@@ -125,7 +128,7 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
         return errors.WrongUsage(refused, f"Write: teams {command.name} … {_ASSIGNING_OPTION_OF[command.name]} AGENT")
     name = flag.removeprefix("--")
     for place in command.places:
-        if name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "")):
+        if name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, ())):
             return errors.WrongUsage(refused, f"Write: teams {command.whole_usage}")
     similar = [
         option for option, names in _OPTIONS.items() if name in names.split() and option.split()[0] in command.options
@@ -168,6 +171,7 @@ _OPTIONS = {
 
 
 def without_value(parameter: Parameter) -> errors.WrongUsage:
+    """Return the error for an option of which the value is missing."""
     return errors.WrongUsage(f"{parameter.flags[0]} needs {parameter.metavar}", f"Write: {_with_example(parameter)}")
 
 

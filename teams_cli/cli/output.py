@@ -87,7 +87,9 @@ def _bounded(command: Command, document: Any, words: Words) -> list[str]:
 
 
 def _lines(parts: list[Any]) -> tuple[list[str], bool]:
-    """Return the lines and the tables as plain lines, with aligned columns, and whether there is a table."""
+    """Return the *parts* of an answer, which are lines and tables, as plain lines. The columns of a table are aligned.
+    Also return whether there is a table.
+    """
     lines: list[str] = []
     has_table = False
     for part in parts:
@@ -167,8 +169,8 @@ def _narrowed(row: list[str]) -> list[str]:
 
 def _cells(row: list[str]) -> list[str]:
     """Replace each run of whitespace by a blank. Nearly all rows need no change, so the whole row is checked first."""
-    whole = f" {' | '.join(row)} "
-    if whole.isprintable() and "  " not in whole and "" not in row:
+    whole = f" {' | '.join(row)} "  # an empty cell, or a blank at the edge of a cell, makes two blanks
+    if whole.isprintable() and "  " not in whole:
         return row
     return [_line(cell) for cell in row]
 
@@ -190,7 +192,7 @@ def _drawn(table: Table, width: int) -> Any:
     rows = [[safe(_line(cell)) for cell in _narrowed(row)] for row in table.rows]
     columns, cells = table.columns, rows
     if not _fits(columns, cells, width):
-        filled = [any(row[place] not in ("", "-") for row in rows) for place in range(len(columns))]
+        filled = [any(row[index] not in ("", "-") for row in rows) for index in range(len(columns))]
         columns = list(compress(columns, filled))
         cells = [list(compress(row, filled)) for row in rows]
     if not _fits(columns, cells, width):
@@ -201,8 +203,8 @@ def _drawn(table: Table, width: int) -> Any:
             paragraphs += [Text(first, style="bold"), Padding(Text(labelled), (0, 0, 0, 2))]
         return Group(*paragraphs)
     drawn_table = RichTable(box=SIMPLE_HEAD, header_style="bold")
-    for place, column in enumerate(columns):
-        is_last = place == len(columns) - 1
+    for index, column in enumerate(columns):
+        is_last = index == len(columns) - 1
         drawn_table.add_column(column, no_wrap=not is_last, overflow="fold")
     for row in cells:
         drawn_table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))

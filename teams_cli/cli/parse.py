@@ -38,7 +38,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
     flags = command.options
     arguments: list[str] = []
     most_arguments = len(command.places)
-    id_option: Parameter | None = None  # the option before, if it takes ids, of which more may follow
+    id_option: Parameter | None = None  # the option before the word, if it takes ids: more ids may follow
     remaining = iter(words)
     for word in remaining:
         if word == "--":
@@ -64,10 +64,10 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
             id_option = None
             continue
         id_option = parameter if parameter.is_id else None
-        following = value if equals else next(remaining, None)
-        if following is None or (following in flags and not equals):
+        next_word = value if equals else next(remaining, None)
+        if next_word is None or (next_word in flags and not equals):  # another option stands in place of the value
             raise _mistakes().without_value(parameter)
-        _put(values, parameter, following)
+        _put(values, parameter, next_word)
     return arguments
 
 

@@ -27,8 +27,8 @@ class PersonTerminal:
         self._progress: Progress | None = None
 
     def is_here(self) -> bool:
-        """Return whether a person at this terminal could answer a question. This is not possible if another process
-        reads the keys. It is also excluded if the answer of the command is JSON.
+        """Return whether a person at this terminal can be asked a question. Nobody can be asked if another process
+        reads the keys, or if the answer of the command is JSON.
         """
         if is_json_wanted(sys.argv) or not is_person_there():
             return False
@@ -87,9 +87,10 @@ class PersonTerminal:
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         try:
-            return (self._lines.next(None) or "").strip().lower() in ("y", "yes")
+            line = self._lines.next(None)
         except Gone:
             return False
+        return line is not None and line.strip().lower() in ("y", "yes")
 
     def tell(self, line: str) -> None:
         from teams_cli.text import safe

@@ -28,8 +28,8 @@ class Progress:
         self.on_begin: Callable[[str], object] | None = None
 
     def __enter__(self) -> Self:
-        """Let SIGTERM and SIGHUP act like Ctrl-C, so that the workers are ended before this process. If one of these
-        signals is ignored, it stays ignored.
+        """Let SIGTERM and SIGHUP act like Ctrl-C, so that the workers are ended before this process. A signal that this
+        process ignores stays ignored.
         """
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) == signal.SIG_DFL:
