@@ -51,7 +51,7 @@ def partial_output_in(profile: Profile, printed: str) -> str:
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
     """Whether the turn failed, according to the exit *status* and to what the client *printed*."""
     signs = profile.failed
-    if signs.get("status", True) and status != 0:
+    if status != 0 and signs.get("status", True):  # unless the profile says that the status means nothing
         return True
     if "json" in signs:
         return any(value_at(document, signs["json"]) is True for document in _documents("json", printed))

@@ -83,7 +83,7 @@ def mode(profile: Profile, level: str | None) -> Mode:
     if level is None:
         return Mode([], {})
     how = profile.modes.get(level)
-    if how is None or isinstance(how, str):
+    if how is None or isinstance(how, str):  # a text says why the client can't be held to the level
         possible = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
         why = how or "its profile has no such mode"
         raise errors.InvalidValue(

@@ -118,11 +118,7 @@ def _read_record(root: str, client: str) -> dict[str, Any]:
 
 
 def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
-    """Run the commands one after another, and return what the last one printed. The first failure ends this.
-
-    Raises:
-        StorageFailed: A command failed, or took too long.
-    """
+    """Run the commands one after another, and return what the last one printed. A failure raises StorageFailed."""
     output = ""
     for words in commands:
         try:

@@ -67,14 +67,14 @@ class Settings:
         installation; None if this is unknown. Rules, lists and objects that were in the file *before* stay in it.
         """
         text, document = self._read(path, data)
-        _, earlier = self._read(path, before) if before else ("", {})
+        _, document_before = self._read(path, before) if before else ("", {})
         if before is None and not any(_places_of_our_hooks(document)):  # then the rules are the user's, and stay
-            earlier = {key: value for key, value in document.items() if key == _ALLOWED[0]}
+            document_before = {key: value for key, value in document.items() if key == _ALLOWED[0]}
         is_changed = False
-        while place := self._last_of_ours(document, earlier):
+        while place := self._next_of_ours(document, document_before):
             # Objects and lists go with their last entry, unless they were there before.
             while len(place) > 1 and len(_value_at(document, place[:-1])) == 1:
-                if _value_at(earlier, place[:-1]) is not None:
+                if _value_at(document_before, place[:-1]) is not None:
                     break
                 place = place[:-1]
             text = json_edits.without_member(text, place)
@@ -133,16 +133,16 @@ class Settings:
                 raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
         return text, document
 
-    def _last_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
-        """Return the place of our entry to take out next; () if none is left. Rules that are in *earlier* stay."""
+    def _next_of_ours(self, document: dict[str, Any], document_before: dict[str, Any]) -> Place:
+        """Return the place of our entry to take out next; () if none is left. Rules in *document_before* stay."""
         if self.hooks and (places := list(_places_of_our_hooks(document))):
             place_of_hook = places[-1]
             place_of_entry = place_of_hook[:3]
             has_other_hooks = len(_value_at(document, place_of_hook[:-1])) > 1
             return place_of_hook if has_other_hooks else place_of_entry
-        rules, earlier_rules = _list_at(document, _ALLOWED), _list_at(earlier, _ALLOWED)
+        rules, rules_before = _list_at(document, _ALLOWED), _list_at(document_before, _ALLOWED)
         for number, rule in reversed(list(enumerate(rules))):
-            if rule in self.allowed and rule not in earlier_rules:
+            if rule in self.allowed and rule not in rules_before:
                 return (*_ALLOWED, number)
         place = (self.servers, NAME)
         return place if self.servers and is_our_server(_value_at(document, place)) else ()

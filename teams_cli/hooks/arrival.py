@@ -182,7 +182,8 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
     session_id = str(event.get("session_id") or "")
     pid = terminals.pid_of_client(client_seat, session_id)
     state = seats.state_in(event)
-    if not pid or not state or event.get("agent_id"):  # a subagent is no client of its own
+    is_subagent = bool(event.get("agent_id"))  # it is no client of its own
+    if not pid or not state or is_subagent:
         return standpoint
     named_agent = Binding(standpoint.team, standpoint.agent, standpoint.token)
     if client_seat.is_headless(terminals.words_of(pid)):
