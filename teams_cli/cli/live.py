@@ -43,8 +43,9 @@ _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 class LiveScreen:
     """The state of the live view. *frame* is the newest frame, *offset* the number of lines by which it is scrolled,
-    *chosen* an agent, and *opened* the agent whose output is shown. *asked* is the question that the person answers,
-    and *typed* the answer so far. Each of these texts is "" if there is no such thing.
+    *chosen* the agent that is marked, and *opened* the agent whose output is shown. If *follows* is set, the end of the
+    output stays in view. *asked* is the id of the question that the person answers, and *typed* the answer so far. Each
+    of these texts is "" if there is no such thing.
 
     The function *output_of* returns the output of an agent. The function *answer* takes the id of a question and the
     answer to it, and returns the outcome in words.

@@ -66,8 +66,8 @@ def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]
 
 
 def _by_name(name: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line for a name or a synonym of a command, with the *arguments* in their places; "" if no
-    command has it. If the first argument is a task or an agent, some synonyms stand for another command.
+    """Return the command line for the command with this *name* or synonym, with the *arguments* in their places; "" if
+    there is no such command. Some synonyms stand for another command if the first argument is a task or an agent.
     """
     narrower = name
     if arguments and _is_task(arguments[0]):
@@ -181,7 +181,8 @@ def _with_example(parameter: Parameter) -> str:
         return f"{flag}{parameter.placeholder}, which is one of: {', '.join(parameter.choices)}"
     if parameter.duration:
         return f"{flag} 60, or {flag} 5m"
-    return f"{flag}{parameter.placeholder}" if parameter.type is str else f"{flag} 60"
+    is_text = parameter.type is str
+    return f"{flag}{parameter.placeholder}" if is_text else f"{flag} 60"
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:

@@ -115,6 +115,7 @@ class _Container:
         self.close = _after_blanks(bare, self.children[-1].end if self.children else start + 1)
 
     def _children(self, bare: str, position: int) -> Iterator[_Child]:
+        """Yield the values from *position* to the closing bracket."""
         number = 0
         while bare[start := _after_blanks(bare, position)] not in "]}":
             if bare[start] == ",":

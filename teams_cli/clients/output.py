@@ -81,7 +81,9 @@ def failure_in(profile: Profile, printed: str) -> str:
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
-    """Yield the documents in the output that meet the conditions in *where*."""
+    """Yield the documents in the output that meet the conditions in *where*, which is a part of a profile, such as
+    `usage`.
+    """
     for document in _documents(where["from"], printed):
         if _matches(document, where.get("match", {})):
             yield document

@@ -227,6 +227,7 @@ def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
+    """Return the ids of the tasks that wait for themselves through others."""
     if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):  # usual, and found fast
         return set()
     in_cycles = set()

@@ -46,7 +46,7 @@ class Standpoint:
             self.team, self.agent, self.token = team, named, ""
 
     def acting_for(self, binding: "Binding") -> "Standpoint":
-        """Return the standpoint of this member, on the same store."""
+        """Return the standpoint for the member *binding*, on the same store."""
         return Standpoint(self.root, self.store, binding.team, binding, "")
 
     @property
@@ -137,7 +137,9 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
 
 def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether the hook is for another agent, team, root or store than those of the held agent that calls it."""
+    """Whether an agent that is held to a permission level calls the hook for another agent, team, root or store than
+    its own.
+    """
     held = environment.holder(environ)
     return held is not None and (
         held.agent not in ("", standpoint.agent)

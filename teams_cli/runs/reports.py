@@ -135,7 +135,7 @@ def _task_table(tasks: list[Task]) -> str:
 
 def _usage_table(usage: dict[str, Any]) -> str:
     uncounted = usage["total"]["uncounted"]
-    if usage["total"]["turns"] == uncounted:  # there is nothing to show
+    if usage["total"]["turns"] == uncounted:  # the tokens of no turn are known
         return ""
     table = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
     for row in usage["rows"]:

@@ -80,7 +80,7 @@ class Run(Record):
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:
-        """Return the tag by which the processes of the agent are found."""
+        """Return the tag in the environment of the agent's processes, by which they are found."""
         return f"{self.mark}.{agent}"
 
     def led_by_us(self, host: str = "") -> Run:

@@ -99,8 +99,9 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name), "is reserved; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
-        for key, names in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
-            for index, operation in enumerate(names):
+        rules = {"allow": definition.get("allow", []), "deny": definition.get("deny", [])}
+        for key, rule in rules.items():
+            for index, operation in enumerate(rule):
                 if operation not in operations():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
@@ -118,15 +119,16 @@ def _lineage(role: str, roles: Roles) -> list[str]:
 
 
 def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
-    names: set[str] = set()
+    taken_names = {*RESERVED, "leader", HUMAN}
     for index, agent in enumerate(workflow.agents):
         if agent.role not in (*BUILT_IN, *ALIASES, *roles):
             yield ("agents", index, "role"), f"there is no role {agent.role!r}"
         elif _lineage(agent.role, roles)[-1] == LEADER:
             yield ("agents", index, "role"), "a worker can't lead"
-        if agent.name and agent.name.lower() in {*names, *RESERVED, "leader", HUMAN}:
-            yield ("agents", index, "name"), f"{agent.name!r} is taken"
-        names.add((agent.name or "").lower())
+        if agent.name:
+            if agent.name.lower() in taken_names:
+                yield ("agents", index, "name"), f"{agent.name!r} is taken"
+            taken_names.add(agent.name.lower())
 
 
 def _directories(workflow: Workflow) -> Iterator[Problem]:
