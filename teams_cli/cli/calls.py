@@ -81,7 +81,8 @@ def make_call(
 def _caller_and_team(
     flags: Mapping[str, str | None], root: str, environ: Mapping[str, str], for_person: bool
 ) -> tuple[Setting, Setting, str]:
-    """Return the name of the caller, the name of the team, and the caller's token; "" for each that is not known.
+    """Return the name of the caller and the name of the team, each with its source, and the caller's token. A name or a
+    token that is not known is "".
 
     A flag comes first; then the member to whom this terminal belongs, unless another team is named; then the
     environment; then the human, if the command is *for_person* and a person types it at a terminal.

@@ -59,7 +59,7 @@ def all_commands(call: Call | None) -> str:
 
 
 def titled(group: str, groups_off: Collection[str]) -> str:
-    """Return the heading of a group of commands. It says so if the group is off in the team."""
+    """Return the heading of a group of commands. If the group is off in the team, the heading says so."""
     if group not in groups_off:
         return group
     return f"{group} (off in this team; its leader can run: teams set broadcast agents)"

@@ -186,7 +186,7 @@ def _with_example(parameter: Parameter) -> str:
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """Return the error for a value that is no number, or none of the choices; it names the choice that was meant."""
+    """Return the error for a *value* that is no number, or none of the choices. It names the choice that was meant."""
     if not parameter.choices:
         how = "Give a number." if parameter.positional else f"Write: {_with_example(parameter)}"
         return errors.WrongUsage(f"{parameter.flags[0]} takes a number, not {value!r}", how)

@@ -160,7 +160,7 @@ def _how_to_show(document: dict[str, Any]) -> str:
 
 
 def _narrowed(row: list[str]) -> list[str]:
-    """Cut all very long cells but the last, because the widest cell of a column widens every row."""
+    """Return the row with its very long cells cut, except the last: the widest cell of a column widens every row."""
     *cells, last = row
     if max(map(len, cells), default=0) <= _WIDEST:
         return row
@@ -168,7 +168,9 @@ def _narrowed(row: list[str]) -> list[str]:
 
 
 def _cells(row: list[str]) -> list[str]:
-    """Replace each run of whitespace by a blank. Nearly all rows need no change, so the whole row is checked first."""
+    """Return the row with a blank in place of each run of whitespace. Nearly all rows have no such run, so the whole
+    row is checked first.
+    """
     whole = f" {' | '.join(row)} "  # an empty cell, or a blank at the edge of a cell, makes two blanks
     if whole.isprintable() and "  " not in whole:
         return row

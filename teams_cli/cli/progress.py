@@ -59,7 +59,7 @@ class Progress:
                 sys.stderr.flush()
 
     def update(self, tasks: list[Task], workers: list[str]) -> None:
-        """Show what changed in the *tasks* of the run, and the names of the *workers* that are running."""
+        """Show the *tasks* of which the status has changed. *workers* are the names of the workers that are running."""
         for task in tasks:
             if self._shown.get(task.id, "pending") != task.status:
                 self._shown[task.id] = task.status

@@ -188,7 +188,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without_ours(store: Store, file: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the content of the file without our entries; None if there is no file then. *data* is its content now. If
+    """Return the content of the file without our entries; None if no file would be left. *data* is its content now. If
     nobody has edited the file since our last change, the result is exactly its content before our first change.
     """
     if data is None:

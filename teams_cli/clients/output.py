@@ -63,8 +63,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
 
 
 def failure_in(profile: Profile, printed: str) -> str:
-    """Return what the client *printed* about its failed turn. If the client prints JSON, these are the documents that
-    report a failure, and in addition lines that are not JSON. Otherwise it is the whole output.
+    """Return what the client *printed* about its failed turn. If the client prints JSON, return the documents that
+    report a failure, and lines that are not JSON. Otherwise return the whole output.
     """
     signs = profile.failed
     if "items" in signs:

@@ -41,7 +41,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
 
     Raises:
         InvalidValue: The client can't be held to that level; the error says why.
-        NotAllowed: The caller itself may do less.
+        NotAllowed: The agent that starts the client may itself do less.
     """
     if asked:
         refuse_missing(profile, asked)

@@ -54,8 +54,8 @@ class Recall:
         return lines + self._open_mail(store, team, agent, begins or bool(lines))
 
     def take_changes(self, store: Store, team: str, agent: str) -> list[str]:
-        """Move *position* to the end of the history. Return the changes since the old position, in order, but of each
-        agent and task only the newest. Changes that the agent itself made or has looked up are left out.
+        """Move *position* to the end of the history. Return a sentence for each agent or task that has changed since
+        the old position, about its newest change. Changes that *agent* itself made or has looked up are left out.
         """
         looked_to = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
@@ -69,8 +69,8 @@ class Recall:
         return list(newest.values())
 
     def _open_mail(self, store: Store, team: str, agent: str, is_due: bool) -> list[str]:
-        """Return a line with the messages, if any, that the agent was shown long ago and that are still open. Unless it
-        *is_due*, return it only if the last such line was returned long ago.
+        """Return a list with a line about the messages that the agent was shown long ago and that are still open; empty
+        if there are none. If *is_due* is not set, the list is also empty for a while after such a line was returned.
         """
         now = store.now()
         seconds = int(now.timestamp())
@@ -205,8 +205,8 @@ def _mail_after(parts: list[str], event: ClientEvent, with_quiet: bool) -> tuple
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a line about the agents, if any, that *name* started and that still work. While the *session* of *name* is
-    running, return none: the process that runs the session waits for these agents.
+    """Return a list with a line about the agents that *name* started and that still work; empty if none does. The list
+    is also empty while the *session* of *name* is running: the process that runs the session waits for these agents.
     """
     if session and not session.ended:
         return []

@@ -88,7 +88,8 @@ def _listen(
     bell: Doorbell, pid: int, started: str, standpoint: Standpoint, team: str, environ: Mapping[str, str]
 ) -> bytes:
     """Wait until the bell rings, because the client *pid* is to be woken, and return the reason. Return b"" if the
-    client ended first. Bells are rung by a process named the waker. If it was killed meanwhile, start it again.
+    client ended first: then no process with this id has the start time *started*. Bells are rung by a process named the
+    waker. If the waker was killed meanwhile, start it again.
     """
     next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:

@@ -193,7 +193,7 @@ class Leader:
         return list(tasks.all_of(self.store, self.team, []))
 
     def _report(self, answer: LeaderAnswer) -> Ended:
-        """Write the report of the run, record how the run ended, and close the team if the run is completed."""
+        """Write the report, record how the run ended, and close the team of a completed run. Return the outcome."""
         all_tasks = self._tasks()
         status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)

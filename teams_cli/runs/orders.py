@@ -220,7 +220,8 @@ def _stem(kind: AgentTemplate) -> str:
 
 class Step(NamedTuple):
     """A task to create, with the *values* of its placeholders. *key* is the id of the task in the workflow, followed by
-    a number if `each` makes several tasks. *item* is the item of `each` for this task, or None.
+    a number if `each` makes several tasks. *attempts* is the number of claims after which the task fails. *item* is the
+    item of `each` for this task, or None.
     """
 
     key: str
@@ -268,7 +269,7 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 
 
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
-    """Create the tasks of the *steps* that do not exist yet: all of them, or the rest after a crash.
+    """Create the tasks of the *steps* that do not exist yet. After a crash, some may exist already.
 
     *has_models* says that the run has agents with a model. If so, a placeholder for the result of an earlier task is
     replaced by the command that shows this result.

@@ -185,7 +185,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
     """Return the run that made the team as JSON, with the report as it was written.
 
     If the file of the report can't be read, the report is made again, without the leader's text. For a run that goes on
-    or was interrupted no report is made: then the report is None.
+    or was interrupted, no report is made, and `markdown` in the result is None.
     """
     run = runs.get(store, team)
     report = _read(run.report)

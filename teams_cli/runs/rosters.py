@@ -364,7 +364,9 @@ class _Launch:
         )
 
     def _resume(self, session: Session, model: str | None) -> None:
-        """Resume an agent that `down` stopped, with the roster's *model*. A message resumes an agent that is done."""
+        """Resume an agent that `down` stopped, with the roster's *model*: record that the agent is done, and send it a
+        message, which resumes an agent that is done.
+        """
 
         def as_done(session: Session) -> Session:
             cleared = {"stop_asked": None, "failure": None, "pause_asked": None}

@@ -115,7 +115,7 @@ def get(store: Store, team: str) -> Run:
     """Return the last run of the team.
 
     Raises:
-        NotFound: No run made the team.
+        NotFound: The team was not made by a run.
     """
     run = _last(store, team)
     if run is None:
@@ -158,7 +158,7 @@ def take(store: Store, team: str, run: Run) -> Run:
 
 
 def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> None:
-    """Record the status and the verdict with which the run ended."""
+    """Record the *status* and the *verdict* with which the run ended. The verdict is None if the run has none."""
 
     def change(run: Run) -> Run:
         return run.having(status=status, ended_at=teams.now(store), verdict=verdict)

@@ -76,8 +76,8 @@ def dependencies(
     path_of_tasks: KeyPath = ("tasks",),
 ) -> Iterator[Problem]:
     """Yield a problem for each unknown id that a task waits for, and one for a cycle of tasks that wait for each other.
-    *numbered* has each task with its index in the list of tasks. *is_known* says whether a task has this id.
-    *path_of_tasks* has the keys that lead to the list in the file.
+    *numbered* has each task with its index in the list of tasks. *is_known* takes an id, and returns whether a task has
+    it. *path_of_tasks* has the keys that lead to the list in the file.
     """
     waits: dict[str, list[str]] = {}  # tasks that have the same id, by mistake, count as one
     for index, task in numbered:
@@ -139,7 +139,7 @@ def _directories(workflow: Workflow) -> Iterator[Problem]:
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
-    """Return the skills of a worker with this role and this specialty."""
+    """Return the skills of a worker: its *specialty*, and the skills of its role and of the roles that this extends."""
     skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
         skills.update(roles[name].get("skill", ()) if name in roles else ())

@@ -77,7 +77,7 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """Return the front matter: the text between a fence in the first line and the next fence; None without both."""
+    """Return the front matter: the text between a fence in the first line and the next one; None if one is missing."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -245,7 +245,7 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Refuse a configuration of the program MassGen. The error says what to write in a workflow instead."""
+    """Refuse the *text* if it is a configuration of the program MassGen. The error says what to write instead."""
     try:
         document, lines, _ = loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -260,7 +260,7 @@ def refuse_massgen(path: str, text: str) -> None:
 
 
 def _problems_of_massgen(document: dict[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each key of a MassGen configuration. It says what to write in a workflow instead."""
+    """Yield a problem for each key of a MassGen configuration, which says what to write in a workflow instead."""
     for index, row in enumerate(_agents_of_massgen(document)):
         for key_path, value in _leaves(row, ()):
             harness = _HARNESSES.get(str(value).lower(), "NAME")

@@ -109,7 +109,9 @@ def _as_lines(value: object) -> object:
 
 
 def _with_ids_of_titles(rows: object) -> object:
-    """Give each task without an id one that is made from its title, so that every reading gives it the same id."""
+    """Return the tasks in *rows*, each with an id. A missing id is made from the task's title, so that the task has the
+    same id whenever the file is read.
+    """
     if not isinstance(rows, list):
         return rows
     taken_ids = {task.get("id") for task in rows if isinstance(task, dict)}
@@ -163,7 +165,7 @@ def nearest(directory: str) -> str:
     top of the repository.
 
     Raises:
-        WorkflowNotFound: There is none.
+        WorkflowNotFound: There is no such file.
     """
     folder = os.path.abspath(directory)
     top = environment.checkout_around(folder)
