@@ -181,8 +181,7 @@ def _with_example(parameter: Parameter) -> str:
         return f"{flag}{parameter.placeholder}, which is one of: {', '.join(parameter.choices)}"
     if parameter.duration:
         return f"{flag} 60, or {flag} 5m"
-    is_text = parameter.type is str
-    return f"{flag}{parameter.placeholder}" if is_text else f"{flag} 60"
+    return f"{flag}{parameter.placeholder}" if parameter.type is str else f"{flag} 60"
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:

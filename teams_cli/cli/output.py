@@ -168,11 +168,9 @@ def _narrowed(row: list[str]) -> list[str]:
 
 
 def _cells(row: list[str]) -> list[str]:
-    """Return the row with a blank in place of each run of whitespace. Nearly all rows have no such run, so the whole
-    row is checked first.
-    """
+    """Return the row with each run of whitespace in a cell replaced by a blank."""
     whole = f" {' | '.join(row)} "  # an empty cell, or a blank at the edge of a cell, makes two blanks
-    if whole.isprintable() and "  " not in whole:
+    if whole.isprintable() and "  " not in whole:  # so nearly all rows need no change
         return row
     return [_line(cell) for cell in row]
 

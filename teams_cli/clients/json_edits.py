@@ -140,8 +140,8 @@ class _Container:
 
 
 def _inserted(text: str, container: _Container, key: str | int, value: Any) -> str:
-    """Return the text with *value* added at the end of the *container*, formatted like the values that are there. In an
-    object, its key is *key*.
+    """Return the text with *value* added at the end of the *container*, formatted like the values there. An object gets
+    the value under the *key*.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if container.is_list else f"{json.dumps(key)}: "

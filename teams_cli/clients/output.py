@@ -81,9 +81,7 @@ def failure_in(profile: Profile, printed: str) -> str:
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
-    """Yield the documents in the output that meet the conditions in *where*, which is a part of a profile, such as
-    `usage`.
-    """
+    """Yield the documents in the output that meet the conditions in *where*, a part of a profile such as `usage`."""
     for document in _documents(where["from"], printed):
         if _matches(document, where.get("match", {})):
             yield document
@@ -113,10 +111,9 @@ def _documents(where: str, printed: str) -> Iterator[Any]:
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """Yield the document that the *text* is; nothing if the text is not JSON."""
     try:
         yield json.loads(text)
-    except ValueError:
+    except ValueError:  # the text is not JSON, so there is no document
         return
 
 

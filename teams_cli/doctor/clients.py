@@ -99,9 +99,7 @@ def _run(
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run the hook *command* as the client would after a tool call. Return a finding that says whether the hook shows
-    the agent's mail.
-    """
+    """Run the hook *command* as after a tool call. Return a finding that says whether it shows the agent's mail."""
     name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
     dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
@@ -171,9 +169,7 @@ def _settings_in(path: str) -> Any:
 
 
 def _variables_in(settings: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` from each part of the settings that has any. The client gives them to the
-    processes that it starts.
-    """
+    """Yield the variables of `teams` that the client sets for its processes, from each part of the settings."""
     parts: list[Any] = []
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}

@@ -291,9 +291,7 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
-    """Return the address of the store as the option *flag*, the environment or else `config.json` names it; "" if none
-    of them does.
-    """
+    """Return the address of the store, as the option *flag*, the environment or else `config.json` says; else ""."""
     address = environment.store_address(flag, environ, "")[0]
     if address:
         return address
@@ -315,9 +313,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_team_open(path: str) -> bool:
-    """Whether there is a team whose file is at *path*, and it is not closed. A damaged team counts as open, and is
-    reported later.
-    """
+    """Whether *path* is the file of a team that is not closed. A damaged team counts as open, and is reported later."""
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -202,9 +202,7 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
     if team is None:
         return
     patience = float(settings.value(team, settings.CIRCLING_AFTER))
-    if not patience:  # the team wants no such notices
-        return
-    if time.time() - repeating_since < patience:
+    if not patience or time.time() - repeating_since < patience:  # 0 says that the team wants no such notices
         return
     agent = caller.name
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):

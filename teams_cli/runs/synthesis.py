@@ -179,5 +179,4 @@ class LeaderTurn:
             return None
         match = matches[-1]
         group = match[1] if match.re.groups else None
-        verdict: str = match[0] if group is None else group
-        return verdict.strip()
+        return str(match[0] if group is None else group).strip()

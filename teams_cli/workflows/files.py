@@ -378,9 +378,7 @@ def _existing(document: Any, key_path: KeyPath) -> KeyPath:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """Return a row about the workflow at *path*, for a list of workflows. If the workflow can't be read, add the error
-    to *problems* and return None.
-    """
+    """Return a row about the workflow at *path*. If it can't be read, add the error to *problems* and return None."""
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

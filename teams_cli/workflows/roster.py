@@ -44,7 +44,6 @@ class ListedTask(TaskTemplate):
 
     @property
     def waits_for(self) -> dict[str, list[str]]:
-        """The ids of the tasks for which this task waits, under the key that lists them, such as `blockedBy`."""
         return {**super().waits_for, "after": self.after}
 
 
