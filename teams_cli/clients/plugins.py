@@ -145,6 +145,8 @@ def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
         document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
+    if not isinstance(document, dict):
+        return document
     values_left_behind: tuple[dict[str, bool], ...] = ({}, {_SOURCE: False})
     left_out = {key for key in leftovers if key.startswith("$") or document.get(key) in values_left_behind}
     return {key: value for key, value in document.items() if key not in left_out}

@@ -127,9 +127,11 @@ class Settings:
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_encoded(bare), path) if bare.strip() else {}
+        if not isinstance(document, dict):
+            raise errors.DamagedRecord(f"{path}: is not an object", "Correct the file, or move it away.")
         # The keys below which we put entries; "" stands for a key that we leave alone.
-        for key in ("hooks" if self.hooks else "", self.servers, "permissions" if self.allowed else ""):
-            if not isinstance(document, dict) or not isinstance(document.get(key, {}), dict):
+        for key in filter(None, ("hooks" if self.hooks else "", self.servers, "permissions" if self.allowed else "")):
+            if not isinstance(document.get(key, {}), dict):
                 raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
         return text, document
 

@@ -59,7 +59,8 @@ def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
 
 def test_rules_that_spare_the_dialogs_are_added_and_taken_out(home: Home) -> None:
     """The user's own rules stay, also if the user changed other settings in between."""
-    text = '{\n  "permissions": {\n    "allow": ["Bash(make:*)", "Bash(teams:*)"],\n    "deny": []\n  }\n}\n'
+    allowed = '"allow": ["Bash(make:*)", "Bash(teams:*)"]'
+    text = f'{{\n  "": "mine",\n  "permissions": {{\n    {allowed},\n    "deny": []\n  }}\n}}\n'
     path = home.file("claude", text)
     home.change("install", "claude")
     rules = ["Bash(make:*)", "Bash(teams:*)", "mcp__team"]

@@ -91,7 +91,7 @@ class OpenCode(Client):
         plugin = write_once(f"{directory}/opencode/plugin/teams.js", Plugin(_PLUGIN).with_ours("", None, ours))
         config_directory = environ.get("OPENCODE_CONFIG_DIR") or f"{directory}/opencode"
         config = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
-        if not config_directory.startswith(directory):  # it is the user's, so our plugin is named as well
+        if not config_directory.startswith(f"{directory}/"):  # it is the user's, so our plugin is named as well
             config["plugin"] = [*config.get("plugin", []), f"file://{plugin}"]
         if own_entries.is_server_available():
             server = self.server_entry(self.server_command(python))
