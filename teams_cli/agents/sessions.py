@@ -22,9 +22,12 @@ from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
+    from teams_cli.teams.presence import Agent
+    from teams_cli.teams.teams import Team
 
 
 BEGIN_AGAIN = "begin-again"
@@ -215,6 +218,21 @@ def was_stopped(store: Store, team: str, agent: str) -> bool:
     """Whether `teams` started the agent, and it was stopped. Nothing resumes a stopped agent, so it reads no mail."""
     session = find(store, team, agent)
     return session is not None and session.ended and session.outcome == "stopped"
+
+
+def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
+    """Return whether the agent was notified that nothing is left to do, does not wait, and can't be woken."""
+    was_notified = any(key.startswith("settled:") for key in agent.told)
+    if not was_notified or agent.waiting or agent.agent == team.leader:
+        return False
+    from teams_cli.agents.seats import terminals
+
+    return not any(find_client(store, team.name, agent.agent) for find_client in (find, terminals.find))
+
+
+def that_may_have_ended(store: Store, team: Team, names: Iterable[str]) -> list[str]:
+    """Return those of the agents *names* for which `may_have_ended` is true."""
+    return [name for name in names if may_have_ended(store, team, presence.load(store, team.name, name))]
 
 
 def get(store: Store, team: str, agent: str) -> Session:

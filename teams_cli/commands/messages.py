@@ -12,7 +12,6 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
 from teams_cli.teams import presence
-from teams_cli.views import standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,11 +136,13 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         document["keptFor"] = expected
 
     def add_readers() -> None:
+        from teams_cli.agents import sessions
+
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
         if stopped := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = stopped
         others = [name for name in names if name not in stopped]
-        if ended := standing.that_may_have_ended(call.store, call.load_team(), others):
+        if ended := sessions.that_may_have_ended(call.store, call.load_team(), others):
             document["mayNotRead"] = ended
 
     call.try_to(add_readers)

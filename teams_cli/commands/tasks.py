@@ -94,11 +94,11 @@ def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
         has_others = bool(open_ids.difference(task.id for task in created))
         if has_others and not any(task.assignee for task in created):
             return
-        from teams_cli.views import standing  # mostly, other tasks are open, and the new ones are for all
+        from teams_cli.agents import sessions  # mostly, other tasks are open, and the new ones are for all
 
         team = call.load_team()
         other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        ended = standing.that_may_have_ended(call.store, team, other_members)
+        ended = sessions.that_may_have_ended(call.store, team, other_members)
         all_if_ended = ended if not has_others and ended == other_members else []
         for task, document in zip(created, documents, strict=True):
             if members := [name for name in ended if name == task.assignee] if task.assignee else all_if_ended:

@@ -18,7 +18,6 @@ from teams_cli.commands.task_documents import (
     words_of_claimed_too,
 )
 from teams_cli.names import each_name
-from teams_cli.store.pace import Alarm
 from teams_cli.tasks import changes, checks, dependencies, editing, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, IN_REVIEW, PRIORITIES, STATUSES, Task
 from teams_cli.teams import presence
@@ -138,6 +137,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
         return
+    from teams_cli.store.pace import Alarm
     from teams_cli.views import conditions
 
     completable = conditions.completable(call.store, call.team, task.id)

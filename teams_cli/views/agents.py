@@ -10,7 +10,7 @@ from typing import Any
 from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.seats import terminals
-from teams_cli.agents.sessions import Session
+from teams_cli.agents.sessions import Session, may_have_ended
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
@@ -21,7 +21,6 @@ from teams_cli.tasks import attempts, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
-from teams_cli.views import standing
 from teams_cli.views.course import Graph
 
 Row = dict[str, Any]
@@ -85,7 +84,7 @@ def agent_rows(
             "lastSeen": agent.last_seen or member.joined_at,
             **({"host": agent.host} if agent.host else {}),
             **({"note": agent.note} if agent.note else {}),
-            **({"mayHaveEnded": True} if member.active and standing.may_have_ended(store, team, agent) else {}),
+            **({"mayHaveEnded": True} if member.active and may_have_ended(store, team, agent) else {}),
             **({"tasks": tasks_of[name]} if name in tasks_of else {}),
             **({"childOf": member.child_of} if member.child_of and member.active else {}),
         }

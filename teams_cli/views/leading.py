@@ -7,6 +7,7 @@ that have ended, a plan or a question waits, tasks are completed.
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.agents import sessions
 from teams_cli.clock import length, seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.names import HUMAN
@@ -249,7 +250,7 @@ class Leading:
         members = {name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)}
         is_for_all = overview.free or any(task.assignee is None for task in overview.ready)
         claimants = members if is_for_all else {task.assignee or "" for task in overview.ready}
-        if not claimants or len(standing.that_may_have_ended(self.store, self.team, claimants)) < len(claimants):
+        if not claimants or len(sessions.that_may_have_ended(self.store, self.team, claimants)) < len(claimants):
             return {}
         newest = max(task.created_at for task in overview.ready)
         if (remaining := _ABSENT - seconds_since(newest, self.store.now())) > 0:

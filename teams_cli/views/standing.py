@@ -14,10 +14,9 @@ from teams_cli.teams.teams import Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import Agent
 
 
 _MOST_NAMED = 3
@@ -95,22 +94,6 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
         return str(blocker)
     task = tasks.get(store, team.name, blocker.id)
     return _task_in_words(store, task, silence(store, team, task))
-
-
-def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
-    """Return whether the agent was notified that nothing is left to do, does not wait, and can't be woken."""
-    was_notified = any(key.startswith("settled:") for key in agent.told)
-    if not was_notified or agent.waiting or agent.agent == team.leader:
-        return False
-    from teams_cli.agents import sessions
-    from teams_cli.agents.seats import terminals
-
-    return not any(find(store, team.name, agent.agent) for find in (sessions.find, terminals.find))
-
-
-def that_may_have_ended(store: Store, team: Team, names: Iterable[str]) -> list[str]:
-    """Return those of the agents *names* for which `may_have_ended` is true."""
-    return [name for name in names if may_have_ended(store, team, presence.load(store, team.name, name))]
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:
