@@ -286,7 +286,8 @@ def after_line(task: dict[str, Any]) -> list[str]:
     rows = task.get("afterTasks")
     if not rows:
         return []
-    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that"]
+    wait = f"teams wait --task {rows[0]['id']} --timeout 540"
+    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that, as does: {wait}"]
 
 
 def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:
