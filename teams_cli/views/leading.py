@@ -41,15 +41,13 @@ _ABSENT = 60.0
 """Seconds after which the leader is notified that no member takes the ready tasks: they are assigned to members that
 have not joined, or the members have ended.
 """
-_IDLE = 300.0
+_IDLE = 60.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
 """The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow, and after
 `_NAMES` the names of the idle members.
 """
 _NAMES = "|"
-_IDLE_FOR_ONE_TASK = 120.0
-"""Seconds instead of `_IDLE` if all that is left waits for one task, because the leader may unblock or hand it over."""
 
 
 class Leading:
@@ -207,7 +205,7 @@ class Leading:
             text += f"; idle: {listed(idle, _FEW)}"
             if waiting:
                 return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_how_to_unblock(task, overview)})"
-            is_last = not overview.counts["pending"] and seconds >= late
+            is_last = seconds >= late and not overview.counts["pending"] and overview.counts[tasks.IN_PROGRESS] == 1
             return f"only {task.id} is left; {text}" if is_last else ""
         blocks_most = seconds >= late and len(waiting) > 1 and 2 * len(waiting) > overview.counts["pending"]
         return f"{task.id} blocks {len(waiting)} tasks; {text}" if blocks_most else ""
@@ -288,11 +286,10 @@ class Leading:
         ]
         claim_times = [task.claimed_at for task in in_progress]
         since = max(filter(None, [*claim_times, *end_times, *(member.joined_at for member in idle)]))
-        blocker_of_all = _blocker_of_all(in_progress, overview)
-        patience = _IDLE_FOR_ONE_TASK if blocker_of_all else _IDLE
-        if (remaining := patience - seconds_since(since, self.store.now())) > 0:
+        if (remaining := _IDLE - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return still_reported
+        blocker_of_all = _blocker_of_all(in_progress, overview)
         advice = "only a new task would occupy idle members"
         if blocker_of_all:
             cause = f"everything waits for {_with_predecessors(blocker_of_all, overview)}"
