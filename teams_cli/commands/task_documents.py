@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from teams_cli import environment, errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.commands.phrases import ago, is_old, present, time_left
@@ -23,6 +25,11 @@ _MOST_LOOKED_AT = 200
 _CLIPPED = 1200
 """The most characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES, _MOST_MENTIONED = 5, 5
+_FEW = 2
+"""The most tasks of `after` whose descriptions a claim shows. A task with more of them mostly puts their work together.
+"""
+_ROOM_FOR_TEXTS = 4000
+"""The most characters of the descriptions of other tasks that a claim shows."""
 _NEWEST = 2
 """The most commits that are named, out of those that the worktree lacks."""
 _SUBJECT = 60
@@ -58,28 +65,37 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "leaseExpiresAt": leases.expires_at(call.store, Task.from_json(document))}
 
 
-def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`."""
+def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False) -> dict[str, Any]:
+    """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`. With
+    *has_texts*, the latter have their descriptions if they are few.
+    """
     blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
-    after = [_row_of(call, key) for key in document.get("openAfter", ())]
+    open_after = document.get("openAfter", ())
+    after = [_row_of(call, key, has_texts and len(open_after) <= _FEW) for key in open_after]
     return document | ({"blockers": blockers} if blockers else {}) | ({"afterTasks": after} if after else {})
 
 
-def _row_of(call: Call, task_id: str) -> dict[str, Any]:
-    """Return the state of a task that another task depends on, as JSON."""
+def _row_of(call: Call, task_id: str, has_text: bool = False) -> dict[str, Any]:
+    """Return the state of a task that another task depends on or names, as JSON. With *has_text*, it has the
+    description, unless the caller wrote the task or had it once.
+    """
     try:
         task = tasks.get(call.store, call.team, task_id)
     except errors.TeamsError:
         return {"id": task_id, "status": "unreadable"}
     row = {"id": task_id, "title": task.title, "status": task.status, "owner": task.owner, "result": task.result}
+    if has_text and call.agent != task.created_by and not task.was_claimed_by(call.agent):
+        row["description"] = task.description
     return {name: value for name, value in {**row, "completedAt": task.completed_at}.items() if value is not None}
 
 
 def _mentioned(call: Call, task: Task) -> dict[str, Any]:
-    """Return under `mentions` the tasks that the text of the *task* names, besides those on which it depends."""
+    """Return under `mentions` the tasks that the text of the *task* names, with their descriptions, besides those on
+    which it depends.
+    """
     known = {task.id, *task.blocked_by, *(task.after or ())}
     named = [key for key in tasks.mentioned(f"{task.title}\n{task.description or ''}") if key not in known]
-    rows = [_row_of(call, key) for key in named[:_MOST_MENTIONED]]
+    rows = [_row_of(call, key, has_text=True) for key in named[:_MOST_MENTIONED]]
     rows = [row for row in rows if row["status"] != "unreadable"]
     return {"mentions": rows} if rows else {}
 
@@ -125,7 +141,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         if approved := plans.newest_approved(all_plans or (), task.id):
             planned = {"approvedPlan": approved.to_document()}  # it also holds for a new owner
     call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
-    document = with_blockers(call, to_document(call, task)) | _mentioned(call, task) | unshown_pages(call) | planned
+    document = with_blockers(call, to_document(call, task), has_texts=True) | _mentioned(call, task)
+    document |= unshown_pages(call) | planned
     call.try_to(lambda: _mark_unexplained(call, task, document))
     if task.touches:
         from teams_cli.tasks import touching
@@ -163,17 +180,26 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 
 def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
-    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
+    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`. Of
+    the descriptions of other tasks, keep those that the owner was not shown yet, as long as there is room.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
     results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
-    unexplained = call.unexplained(*rules, *results)
+    others = [row for key in ("mentions", "afterTasks") for row in document.get(key, ()) if "description" in row]
+    texts = {f"text:{row['id']}:{crc32(row['description'].encode()):x}": row for row in others}
+    unexplained = call.unexplained(*rules, *results, *texts)
     if explain := [rule.partition(":")[0] for rule in rules if rule in unexplained]:
         document["explain"] = explain
     for key, row in results.items():
         if key not in unexplained:
             row["shown"] = True
+    room = _ROOM_FOR_TEXTS
+    for key, row in texts.items():
+        description = row.pop("description")
+        if key in unexplained and room > 0:
+            row["description"] = text.clipped(description, room, f" (all of it: teams show-task {row['id']})")
+            room -= len(description)
 
 
 def unshown_pages(call: Call) -> dict[str, Any]:
@@ -262,6 +288,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
         *after_line(task),
         *_mentions_line(task.get("mentions")),
+        *_texts_of_others(task),
         *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
@@ -293,7 +320,12 @@ def after_line(task: dict[str, Any]) -> list[str]:
 def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:
     if not rows:
         return []
-    return [f"mentions: {_states(rows)} (their texts: teams show-task {','.join(row['id'] for row in rows)})"]
+    return [f"mentions: {_states(rows)}"]
+
+
+def _texts_of_others(task: dict[str, Any]) -> list[str]:
+    rows = [row for row in [*task.get("mentions", ()), *task.get("afterTasks", ())] if "description" in row]
+    return [line for row in rows for line in [f"text of {row['id']}:", *text.quoted(row["description"])]]
 
 
 def _states(rows: list[dict[str, Any]]) -> str:

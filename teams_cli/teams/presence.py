@@ -91,7 +91,7 @@ class Agent(Record):
     """The reasons for which the agent was refused once. None of them is used again to refuse it."""
     explained: list[Word] | None = None
     """The rules that were explained to the agent since it joined, as `lease:SECONDS` and `check`, and the results of
-    others' tasks that it was shown, as `result:ID:COMPLETED_AT`.
+    others' tasks that it was shown, as `result:ID:COMPLETED_AT`, and their descriptions, as `text:ID:CHECKSUM`.
     """
     commit: Word | None = None
     """The last commit of the worktree, if it can be read from a file."""

@@ -54,14 +54,25 @@ def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
 
 
 def test_a_claim_says_how_far_the_tasks_are_that_the_text_mentions(cli: Cli) -> None:
-    """Tasks on which it depends have lines of their own; what is no task is left out."""
-    add_tasks(cli, "one", "two")
+    """Tasks on which it depends have lines of their own; what is no task is left out. The texts are shown once."""
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", description="Use tabs.")
     text = "As in task-1, tasks 2 and 99; like task 3. Use 4 threads."
     cli.ok("create-task", "three", "--description", text, "--blocked-by", "1", agent="lea")
     complete(cli, "mia", "1", "--result", "parser.py")
     cli.ok("claim-task", "2", agent="mia")
     said = cli("claim-task", "3", agent="bob").stdout
-    assert "mentions: task-2 (in_progress by mia) (their texts: teams show-task task-2)\n" in said
+    assert "mentions: task-2 (in_progress by mia)\ntext of task-2:\n  Use tabs.\n" in said
+    cli.ok("create-task", "four", "--description", "like task 2", agent="lea")
+    said = cli("claim-task", "4", agent="bob").stdout
+    assert "mentions: task-2 (in_progress by mia)\n" in said and "Use tabs." not in said
+    cli.ok("update-task", "2", "--description", "x" * 5000, agent="lea")
+    cli.ok("create-task", "five", "--after", "2", agent="lea")
+    said = cli("claim-task", "5", agent="bob").stdout
+    assert "x" * 3999 in said and "x" * 4000 not in said and "… (all of it: teams show-task task-2)\n" in said
+    add_tasks(cli, "six", "seven", description="of many")
+    cli.ok("create-task", "eight", "--after", "2,6,7", agent="lea")
+    assert "of many" not in cli("claim-task", "8", agent="bob").stdout
 
 
 def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> None:
