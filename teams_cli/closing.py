@@ -140,7 +140,7 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
             return team
         return team.uncopied().having(state="active", closed_at=None)
 
-    before, team = update(store, team_name, TEAM.also_closed, team_name, change)
+    before, team = update(store, team_name, TEAM.even_in_closed_team, team_name, change)
     if before is not team:
         history.note(store, team_name, standing.name, "team restored")
     return team

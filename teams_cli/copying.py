@@ -113,7 +113,7 @@ def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
         closed = team.having(state="closed", closed_at=team.closed_at or teams.now(store))
         return closed.having(copied_to=target_address, state_before=state_before, copy_=copy_id)
 
-    return update(store, team.name, TEAM.also_closed, team.name, change)[1]
+    return update(store, team.name, TEAM.even_in_closed_team, team.name, change)[1]
 
 
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:

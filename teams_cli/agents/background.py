@@ -163,7 +163,7 @@ def _update_starting(store: Store, team: str, session: Session, change: Callable
     def changed(latest: Session) -> Session:
         return change(latest) if latest.state == "starting" and latest.generation == session.generation else latest
 
-    update(store, team, sessions.SESSION.also_closed, session.agent, changed)
+    update(store, team, sessions.SESSION.even_in_closed_team, session.agent, changed)
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:

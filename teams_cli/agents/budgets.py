@@ -109,8 +109,8 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
             usage = usage.having(session_id=session.session_id, said=list({**counts_before, **counts_now}.values()))
         return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))
 
-    usage = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), with_turn)[1]
-    deliver(store, team, USAGE.also_closed, usage)
+    usage = upsert(store, team, USAGE.even_in_closed_team, session.agent, Usage(agent=session.agent), with_turn)[1]
+    deliver(store, team, USAGE.even_in_closed_team, usage)
 
 
 SETTING = "budget"

@@ -154,7 +154,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
             return latest
         return latest.having(outcome="lost", failure=failure)
 
-    session_after = update(store, team, SESSION.also_closed, agent, as_lost)[1]
+    session_after = update(store, team, SESSION.even_in_closed_team, agent, as_lost)[1]
     if session_after.ended or not session_after.outcome:  # another process ended it, or took it
         return session_after
     if is_killed:
@@ -203,11 +203,11 @@ def finish(
 
     if output is not None:
         outputs.keep(store, team, session.agent, session.generation, output, earlier)
-    stored = update(store, team, SESSION.also_closed, session.agent, with_outcome)[1]
+    stored = update(store, team, SESSION.even_in_closed_team, session.agent, with_outcome)[1]
     if stored.ended or stored.generation != session.generation:  # it was ended or resumed by another process
         return stored
     message = None if outputs.is_answered(store, team, stored) else outputs.send(store, team, stored, earlier)
-    before, after = update(store, team, SESSION.also_closed, session.agent, as_ended)
+    before, after = update(store, team, SESSION.even_in_closed_team, session.agent, as_ended)
     if before is not after:  # else another process has ended it
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
         if message and outputs.is_waited_for(stored):
@@ -233,7 +233,7 @@ def lapse(store: Store, team: str, session: Session) -> None:
             return latest
         return latest.having(state="paused" if latest.pause_asked else "done", outcome=latest.outcome_before)
 
-    update(store, team, SESSION.also_closed, session.agent, as_ended)
+    update(store, team, SESSION.even_in_closed_team, session.agent, as_ended)
 
 
 def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:

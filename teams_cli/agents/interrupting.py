@@ -78,7 +78,7 @@ def _interrupt(store: Store, team: Team, caller: Caller, message: Message, envir
         session = resuming.without_pause(session)
         return session.having(interjected=max(session.interjected, message.number))
 
-    is_idle = update(store, team.name, SESSION.also_closed, message.to, interrupted)[1].ended
+    is_idle = update(store, team.name, SESSION.even_in_closed_team, message.to, interrupted)[1].ended
     if is_idle:
         waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     return not is_idle
@@ -196,7 +196,7 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
             return session
         return session.having(state="done", outcome="stopped", failure=f"{session.stop_asked or by} stopped it")
 
-    return update(store, team, SESSION.also_closed, agent, stopped)
+    return update(store, team, SESSION.even_in_closed_team, agent, stopped)
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
@@ -219,7 +219,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
         # The keeper of an agent in a turn pauses it after the turn.
         return asked.having(state="paused") if session.ended else asked
 
-    before, after = update(store, team_name, SESSION.also_closed, agent, paused)
+    before, after = update(store, team_name, SESSION.even_in_closed_team, agent, paused)
     if before is not after:
         history.note(store, team_name, name, "agent paused", agent=agent)
     return after
@@ -273,7 +273,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         is_reason_of_pause = session.state == "paused" and unpaused.outcome == "completed"
         return unpaused.having(failure=None) if is_reason_of_pause else unpaused
 
-    before, after = update(store, team_name, SESSION.also_closed, agent, resumed)
+    before, after = update(store, team_name, SESSION.even_in_closed_team, agent, resumed)
     if before is not after:
         history.note(store, team_name, standing.caller.name, "agent resumed", agent=agent)
     return after

@@ -242,7 +242,7 @@ class Keeper:
         """Return the messages for the next turn. Owed notices are sent first, because one may be for this agent."""
         session = self._stored_session()
         if session.owed:
-            notices.send_owed_by(self.store, self.team, SESSION.also_closed, self.agent)
+            notices.send_owed_by(self.store, self.team, SESSION.even_in_closed_team, self.agent)
             session = self._stored_session()
         numbers = sessions.waiting_numbers(self.store, self.team, session)
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
@@ -370,7 +370,7 @@ class Keeper:
 
     def _update(self, change: Callable[[Session], Session]) -> Session:
         """Change the stored session and return it. This works in a closed team too, whose agents still have to end."""
-        return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
+        return update(self.store, self.team, SESSION.even_in_closed_team, self.agent, change)[1]
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def keep(store: Store, team: str, agent: str, generation: int, text: str, earlie
                 newest_first.append(earlier_text)
         return Output(agent=agent, generation=generation, text=text, earlier=newest_first[::-1])
 
-    upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), with_output)
+    upsert(store, team, OUTPUT.even_in_closed_team, agent, Output(agent=agent, generation=0, text=""), with_output)
 
 
 def find(store: Store, team: str, agent: str) -> str | None:
@@ -161,5 +161,5 @@ def send(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
         body = f"{start}\n[{len(body) - len(start)} more characters: teams recall {session.agent} --output]"
     to, event = session.caller, f"agent-{session.outcome}"
     return messages.notify(
-        store, team, to, body, uid, "output", session.agent, wake=False, also_closed=True, event=event
+        store, team, to, body, uid, "output", session.agent, wake=False, even_in_closed_team=True, event=event
     )

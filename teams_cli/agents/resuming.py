@@ -59,7 +59,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         )
 
     try:
-        before, after = update(store, team, SESSION.also_closed, agent, reopened)
+        before, after = update(store, team, SESSION.even_in_closed_team, agent, reopened)
     except errors.NotFound:
         return None
     if why_a_loop:
@@ -131,12 +131,12 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
             return session
         return owing(session.having(pause_asked=reason), notice)
 
-    changes = [update(store, team, SESSION.also_closed, name, paused) for name in pair]
+    changes = [update(store, team, SESSION.even_in_closed_team, name, paused) for name in pair]
     changed = [after for before, after in changes if before is not after]
     if changed:
         history.note(store, team, agent, "session paused", reason=reason)
     for session in changed:
-        deliver(store, team, SESSION.also_closed, session)
+        deliver(store, team, SESSION.even_in_closed_team, session)
 
 
 def unpaused(session: Session) -> Session:
@@ -193,9 +193,9 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     def limited(session: Session) -> Session:
         return owing(session.having(limited_until=until, given=given or None), *owed)
 
-    changed = update(store, team_name, SESSION.also_closed, session.agent, limited)[1]
+    changed = update(store, team_name, SESSION.even_in_closed_team, session.agent, limited)[1]
     history.note(store, team_name, session.agent, "agent limited", until=until)
-    deliver(store, team_name, SESSION.also_closed, changed)
+    deliver(store, team_name, SESSION.even_in_closed_team, changed)
     if choice == RELEASE:
         claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
     return consequence

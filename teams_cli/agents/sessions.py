@@ -252,7 +252,7 @@ def take(store: Store, team: str, agent: str) -> Session:
             raise errors.Conflict(f"the session of {agent} is {session.outcome_or_state}", "It runs already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
-    return update(store, team, SESSION.also_closed, agent, held_by_us)[1]
+    return update(store, team, SESSION.even_in_closed_team, agent, held_by_us)[1]
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:

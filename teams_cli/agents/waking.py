@@ -178,7 +178,7 @@ def _note_waking(
             counts = {"wakes": current.wakes + 1}
         return current.having(woken_to=max(current.woken_to, *unread, 0), woken_at=now, wakings=wakings, **counts)
 
-    before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
+    before, after = update(store, team, TERMINAL.even_in_closed_team, terminal.agent, change)
     return None if before is after else after
 
 
@@ -189,7 +189,7 @@ def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> 
         unheard = 0 if has_taken_line else terminal.unheard + 1
         return terminal if terminal.unheard == unheard else terminal.having(unheard=unheard)
 
-    update(store, team, TERMINAL.also_closed, agent, change)
+    update(store, team, TERMINAL.even_in_closed_team, agent, change)
 
 
 def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) -> str:
@@ -254,7 +254,7 @@ class _Waker:
 
     def _notify(self, team: Team, to: str, body: str, uid: str) -> None:
         """Send a member a notice, and resume the member if it is an idle agent."""
-        messages.notify(self.store, team.name, to, body, uid, also_closed=True)
+        messages.notify(self.store, team.name, to, body, uid, even_in_closed_team=True)
         wake(self.store, team, self.config, [to], SYSTEM, self.environ)
 
     def _resume(self, team: Team, session: Session) -> None:
@@ -326,7 +326,7 @@ class _Waker:
         def change(current: Terminal) -> Terminal:
             return current if current.told_to >= max(numbers) else current.having(told_to=max(numbers))
 
-        update(self.store, team.name, TERMINAL.also_closed, terminal.agent, change)
+        update(self.store, team.name, TERMINAL.even_in_closed_team, terminal.agent, change)
 
     def _notify_leader(self, team: Team, terminal: Terminal) -> None:
         """Notify the leader, once, that a member has waited longer for its person than `tellPermissionAfter` allows."""

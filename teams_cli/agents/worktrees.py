@@ -493,7 +493,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
         return session.having(checkout=tree.target) if session.worktree == tree.path else session
 
     with suppress(errors.NotFound):  # a member without a session
-        update(store, team, SESSION.also_closed, tree.agent, with_checkout)
+        update(store, team, SESSION.even_in_closed_team, tree.agent, with_checkout)
     return ref
 
 

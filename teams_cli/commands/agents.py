@@ -105,7 +105,7 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
 def settle_output(call: Call, session: Session) -> None:
     """Mark the message with the agent's output as handled, since the caller has just seen the output."""
     for message in reading.outputs_of(call.store, call.team, session.caller, session.agent):
-        reading.mark_handled(call.store, call.team, session.caller, {message.number}, also_closed=True)
+        reading.mark_handled(call.store, call.team, session.caller, {message.number}, even_in_closed_team=True)
 
 
 def _spawn(call: Call, wait: bool, **options: Any) -> Any:

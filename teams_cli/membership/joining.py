@@ -183,7 +183,7 @@ def renew_token(store: Store, team_name: str, agent: str) -> str:
         member = team.member(agent)
         return team.with_member(member.having(token_hash=hash_token(token))) if member else team
 
-    update(store, team_name, TEAM.also_closed, team_name, change)
+    update(store, team_name, TEAM.even_in_closed_team, team_name, change)
     return token
 
 

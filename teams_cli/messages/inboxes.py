@@ -266,7 +266,7 @@ def mark_read(
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
     if numbers or mailbox:  # without new numbers, only the position of an inbox that is far behind is stored
-        upsert(store, team, INBOX.also_closed, agent, Inbox(agent=agent), change)
+        upsert(store, team, INBOX.even_in_closed_team, agent, Inbox(agent=agent), change)
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
@@ -372,7 +372,8 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
         keeps_later = False
         raise
     finally:
-        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda stored: _held_to(stored, last, keeps_later))
+        kind = INBOX.even_in_closed_team
+        upsert(store, team, kind, inbox.agent, inbox, lambda stored: _held_to(stored, last, keeps_later))
 
 
 def _held_to(inbox: Inbox, last: int, keeps_later: bool) -> Inbox:

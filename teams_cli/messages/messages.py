@@ -136,7 +136,7 @@ def notify(
     by: str = "",
     wake: bool = True,
     about: str | None = None,
-    also_closed: bool = False,
+    even_in_closed_team: bool = False,
     event: str | None = None,
     task: str | None = None,
 ) -> Message:
@@ -144,12 +144,13 @@ def notify(
     so that a repeated call adds no second notice.
 
     *about* names the subject on which the reader has to act, such as `plan-3`. When the reader has acted, the notice
-    counts as handled. *event* and *task* say to programs what happened, and to which task. With *also_closed*, the
-    notice is sent even in a closed team, for example with the output of an agent that was at work when it was closed.
+    counts as handled. *event* and *task* say to programs what happened, and to which task. With *even_in_closed_team*,
+    the notice is sent in a closed team, too, for example with the output of an agent that was at work when the team was
+    closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
-    log = MESSAGE.also_closed if also_closed else MESSAGE
+    log = MESSAGE.even_in_closed_team if even_in_closed_team else MESSAGE
     sent, _ = store.append(team_name, log, [to], draft, f"{SYSTEM}~{uid}")
     if wake:
         wake_up(store, team_name, [to], sent, by or sender)

@@ -218,8 +218,8 @@ def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
     return message
 
 
-def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
-    """Mark the messages with these *numbers* as handled; with *also_closed*, even in a closed team."""
+def mark_handled(store: Store, team: str, agent: str, numbers: set[int], even_in_closed_team: bool = False) -> None:
+    """Mark the messages with these *numbers* as handled; with *even_in_closed_team*, also in a closed team."""
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
     def change(inbox: Inbox) -> Inbox:
@@ -227,7 +227,7 @@ def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_cl
         unhandled = {number for number in numbers if not is_handled(current, number)}
         return with_handled(current, unhandled, teams.now(store)) if unhandled else inbox
 
-    upsert(store, team, INBOX.also_closed if also_closed else INBOX, agent, Inbox(agent=agent), change)
+    upsert(store, team, INBOX.even_in_closed_team if even_in_closed_team else INBOX, agent, Inbox(agent=agent), change)
 
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:

@@ -173,7 +173,7 @@ def close(store: Store, team: str, question: Question) -> Question:
     def change(stored: Question) -> Question:
         return stored.having(status="timeout", closed_at=teams.now(store)) if stored.open else stored
 
-    return update(store, team, QUESTION.also_closed, question.id, change)[1]
+    return update(store, team, QUESTION.even_in_closed_team, question.id, change)[1]
 
 
 def stop_waiting(store: Store, team: str, question: Question) -> None:
@@ -182,7 +182,7 @@ def stop_waiting(store: Store, team: str, question: Question) -> None:
     def change(stored: Question) -> Question:
         return stored.having(left_at=teams.now(store)) if stored.open else stored
 
-    update(store, team, QUESTION.also_closed, question.id, change)
+    update(store, team, QUESTION.even_in_closed_team, question.id, change)
 
 
 _INTERNAL = ("askerPid", "askerStarted", "askerBoot", "owed")

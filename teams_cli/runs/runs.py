@@ -154,7 +154,7 @@ def take(store: Store, team: str, run: Run) -> Run:
             )
         return run.led_by_us(store.host)
 
-    return update(store, team, RUN.also_closed, run.id, change)[1]
+    return update(store, team, RUN.even_in_closed_team, run.id, change)[1]
 
 
 def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> None:
@@ -163,7 +163,7 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
     def change(run: Run) -> Run:
         return run.having(status=status, ended_at=teams.now(store), verdict=verdict)
 
-    update(store, team, RUN.also_closed, run.id, change)
+    update(store, team, RUN.even_in_closed_team, run.id, change)
     history.note(store, team, run.leader, f"run {status}", run=run.id)
 
 

@@ -28,8 +28,9 @@ An engine promises:
    overwritten.
 6. Reading takes no lock and changes nothing; it does not even make missing directories.
 7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
-8. In a closed team only kinds that are `also_closed` can be changed; other changes raise `WrongState`. Once the change
-   that closes the team has returned, no other change can follow, even if its process looked at the team long before.
+8. In a closed team, records can be changed only by `Kind.even_in_closed_team`; other changes raise `WrongState`. Once
+   the change that closes the team has returned, no other change can follow, even if its process looked at the team long
+   before.
 
 So every change may raise `OutcomeUnknown`, `StorageFailed`, `Busy` and `WrongState`, besides what its method says.
 """
@@ -417,7 +418,7 @@ class Kind(Generic[R]):
         """
 
     @property
-    def also_closed(self) -> Kind[R]:
+    def even_in_closed_team(self) -> Kind[R]:
         """Return a copy of this kind, with which records can be changed even in a closed team. It is for changes that
         must succeed in a closed team, too, such as noting that an agent has ended.
         """

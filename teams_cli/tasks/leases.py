@@ -322,7 +322,7 @@ def renew(
         return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
 
     fresh = Agent(agent=agent.agent)
-    _, renewed = upsert(store, team.name, presence.AGENT.also_closed, agent.agent, fresh, note_renewal)
+    _, renewed = upsert(store, team.name, presence.AGENT.even_in_closed_team, agent.agent, fresh, note_renewal)
     return renewed, nearly_ended
 
 

@@ -226,7 +226,7 @@ def note_sign_of_life(
     agent = known or load(store, team, name)
     if change(agent) is agent:
         return agent
-    return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
+    return upsert(store, team, AGENT.even_in_closed_team, name, Agent(agent=name), change)[1]
 
 
 def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
@@ -238,7 +238,7 @@ def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
 
     agent = load(store, team, name)
     if change(agent) is not agent:
-        upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+        upsert(store, team, AGENT.even_in_closed_team, name, Agent(agent=name), change)
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
@@ -264,7 +264,7 @@ def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool
     def change(agent: Agent) -> Agent:
         return agent.having(last_seen=teams.now(store), in_turn=in_turn or None, host=store.host or None, **process)
 
-    upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+    upsert(store, team, AGENT.even_in_closed_team, name, Agent(agent=name), change)
 
 
 def forget_ended_process(store: Store, team: str, name: str) -> None:
@@ -276,7 +276,7 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
         return agent.having(pid=None, pid_started=None, pid_boot=None) if is_gone(agent) else agent
 
     if is_gone(load(store, team, name)):
-        update(store, team, AGENT.also_closed, name, change)
+        update(store, team, AGENT.even_in_closed_team, name, change)
 
 
 def is_gone(agent: Agent) -> bool:

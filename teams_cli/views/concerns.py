@@ -164,7 +164,7 @@ class Lookout:
                 pass
 
     def _note_agent(self, **fields: Any) -> None:
-        name, kind = self.caller.name, presence.AGENT.also_closed
+        name, kind = self.caller.name, presence.AGENT.even_in_closed_team
         upsert(self.store, self.team, kind, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
     def _facts(self, team: Team, kinds: Collection[str] = ()) -> Facts:

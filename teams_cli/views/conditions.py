@@ -328,7 +328,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
             return None
 
         def note_shown() -> None:
-            fresh, kind = presence.Agent(agent=caller.name), presence.AGENT.also_closed
+            fresh, kind = presence.Agent(agent=caller.name), presence.AGENT.even_in_closed_team
             upsert(store, team, kind, caller.name, fresh, lambda agent: agent.having(told=[*agent.told, key]))
 
         once_shown(note_shown)

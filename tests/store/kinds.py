@@ -89,7 +89,7 @@ def chain(store: Store, *titles: str, team: str = "alpha") -> list[Task]:
 
 def close_team(store: Store, state: str = "closed") -> None:
     """Close the team alpha, or give it another state."""
-    update(store, "alpha", TEAM.also_closed, "alpha", lambda team: team.having(state=state))
+    update(store, "alpha", TEAM.even_in_closed_team, "alpha", lambda team: team.having(state=state))
 
 
 def send(store: Store, to: str, text: str, uid: str | None = None, team: str = "alpha") -> Message:

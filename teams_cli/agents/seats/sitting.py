@@ -318,7 +318,7 @@ def give_back(store: Store, team: str, session: Session) -> Session:
         freed = unpaused(current) if is_paused_by_hold else current
         return freed.having(taken_by=None, session_id=session_id_after or current.session_id)
 
-    before, after = update(store, team, SESSION.also_closed, session.agent, change)
+    before, after = update(store, team, SESSION.even_in_closed_team, session.agent, change)
     if before is not after:
         history.note(store, team, session.taken_by or session.agent, "agent given back", agent=session.agent)
     return after

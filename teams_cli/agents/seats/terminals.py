@@ -162,7 +162,7 @@ def note_report(
             return terminal.having(heard_at=now)
         return terminal
 
-    before, after = update(store, team, TERMINAL.also_closed, agent, change)
+    before, after = update(store, team, TERMINAL.even_in_closed_team, agent, change)
     if before.state != after.state:
         presence.note_facts(store, team, agent, in_turn=after.state in IN_TURN or None)
     return after
@@ -179,7 +179,7 @@ def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
         now = teams.now(store)
         return terminal.having(state=GONE, since=now, source=source, heard_at=now, waits_for=None)
 
-    before, after = update(store, team, TERMINAL.also_closed, agent, change)
+    before, after = update(store, team, TERMINAL.even_in_closed_team, agent, change)
     if before is not after:
         history.note(store, team, agent, "terminal gone", client=after.client, source=source)
 

@@ -43,7 +43,7 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
         return owing(ended, *_notices(team, ended))
 
     # The branch has moved, so this is recorded even if the team was closed meanwhile.
-    kind = LANDING.also_closed if state == "landed" else LANDING
+    kind = LANDING.even_in_closed_team if state == "landed" else LANDING
     before, ended = update(store, team.name, kind, landing.id, with_end)
     if before is not ended:
         details = {"task": ended.task, "commit": ended.merge, "onto": ended.onto, "reason": ended.reason}
@@ -135,7 +135,8 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
         raise
     except errors.TeamsError:  # the task is gone, the team is closed, or the login may not change it
         pass
-    return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
+    kind = LANDING.even_in_closed_team
+    return update(store, team.name, kind, landing.id, lambda current: current.having(returned=True))[1]
 
 
 def is_of_this_machine(store: Store, landing: Landing) -> bool:

@@ -273,7 +273,7 @@ def refuse_all(store: Store, team: str, why: str) -> None:
         return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
 
     for landing in landings.open_ones(store, team):
-        update(store, team, LANDING.also_closed, landing.id, refuse)
+        update(store, team, LANDING.even_in_closed_team, landing.id, refuse)
 
 
 def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:

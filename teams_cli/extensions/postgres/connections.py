@@ -120,17 +120,17 @@ class Connection:
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         return self.rows(sql, values, self._set_path)
 
-    def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """Run a statement as a transaction of its own, and return its rows. If *also_closed*, the statement may change
-        a closed team.
+    def change(self, sql: str, values: Any = (), even_in_closed_team: bool = False) -> list[tuple[Any, ...]]:
+        """Run a statement as a transaction of its own, and return its rows. With *even_in_closed_team*, the statement
+        may change a closed team.
         """
-        return self.rows(sql, values, self._set_also_closed if also_closed else self._set_limits)
+        return self.rows(sql, values, self._set_also_closed if even_in_closed_team else self._set_limits)
 
-    def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
+    def begin(self, sql: str, values: Any = (), even_in_closed_team: bool = False) -> list[tuple[Any, ...]]:
         """Begin a transaction with a statement, and return its rows. If this process dies before the end of the
         transaction, the server undoes the transaction after five seconds.
         """
-        settings = self._set_also_closed if also_closed else self._set_limits
+        settings = self._set_also_closed if even_in_closed_team else self._set_limits
         settings += " SET LOCAL idle_in_transaction_session_timeout TO 5000;"
         return self.rows(sql, values, f"BEGIN ISOLATION LEVEL READ COMMITTED; {settings}")
 

@@ -221,7 +221,7 @@ class PostgresStore(Store):
         labels = [kind.label(record) for record, _ in records]
         values = [keys_of_records, labels, [revision for _, revision in records], _checked(team), kind.name]
         try:
-            self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
+            self.server.do(lambda connection: connection.change(_LABEL, values, even_in_closed_team=True))
         except (errors.TeamsError, Missing):  # an agent's login may not, or a record is being changed
             return
 
@@ -405,9 +405,9 @@ class PostgresStore(Store):
         values = [_checked(team), kind.name, key, _label(kind, record), body]
         if kind.numbered:  # also count the number as used
             to_count = [team, kind.name, kind.number_in(key)]
-            self.session.change(team, kind.also_closed, _PUT, [*to_count, *values], _COUNTED)
+            self.session.change(team, kind.even_in_closed_team, _PUT, [*to_count, *values], _COUNTED)
         else:
-            self.session.change(team, kind.also_closed, _PUT, values)
+            self.session.change(team, kind.even_in_closed_team, _PUT, values)
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
         numbers, uids, recipients, bodies = [], [], [], []
@@ -424,7 +424,7 @@ class PostgresStore(Store):
             recipients.append(" ".join(message.recipients or [message.to]))  # type: ignore[attr-defined]
             bodies.append(body)
         values = [_checked(team), kind.name, max(numbers), team, numbers, uids, recipients, bodies]
-        self.session.change(team, kind.also_closed, _PUT_MESSAGES, values, _COUNTED)
+        self.session.change(team, kind.even_in_closed_team, _PUT_MESSAGES, values, _COUNTED)
 
     def drop(self, team: str, kind: Kind[R], revision: str) -> None:
         where = [_checked(team), kind.name, team]  # the key of a team's own record is its name

@@ -101,10 +101,12 @@ class TestClosedTeams:
 
     def test_what_was_begun_comes_to_its_end(self, store):
         close_team(store)
-        update(store, "alpha", TASK.also_closed, "task-1", lambda task: task.having(status="completed"))
-        upsert(store, "alpha", INBOX.also_closed, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1))
+        update(store, "alpha", TASK.even_in_closed_team, "task-1", lambda task: task.having(status="completed"))
+        upsert(
+            store, "alpha", INBOX.even_in_closed_team, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1)
+        )
         draft = Message(from_="ann", to="bob", message="done")
-        assert store.append("alpha", MESSAGE.also_closed, ["bob"], draft, None)[1]
+        assert store.append("alpha", MESSAGE.even_in_closed_team, ["bob"], draft, None)[1]
         assert texts(store, "bob") == ["hello", "done"]
         assert store.get("alpha", TASK, "task-1")[0].status == "completed"
 
