@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
 
-_LINGER = 5.0
+_SECONDS_TO_EXIT = 5.0
 """Seconds to wait for a keeper that is about to exit."""
 
 
@@ -75,7 +75,7 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
     silence = teams.get(store, team).silence  # seconds after which a member counts as silent
     for session in active:
         if session.state == "starting":  # its keeper may end before the id of its process is recorded
-            alarm.ring_in(_LINGER)
+            alarm.ring_in(_SECONDS_TO_EXIT)
         alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
         if session.host != store.host or session.keeper_pid is None:  # only silence shows the end of its keeper
             alarm.ring_in(silence / 4)
@@ -164,7 +164,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 def linger(sessions: list[Session]) -> None:
     """Wait at most 5 seconds for the keepers of ended sessions to exit. Before it exits, a keeper resumes others."""
-    give_up_at = time.monotonic() + _LINGER
+    give_up_at = time.monotonic() + _SECONDS_TO_EXIT
     while time.monotonic() < give_up_at:
         if not any(session.ended and session.keeper_lives and not session.taken_by for session in sessions):
             return

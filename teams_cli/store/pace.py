@@ -50,7 +50,7 @@ def insist(change: Callable[[], T]) -> T:
     return change()
 
 
-NO_TEAM = 5.0
+NEXT_LOOK_FOR_TEAM = 5.0
 """The seconds after which a wait looks again for a team that does not exist. A watch may miss the team's creation,
 because even the directory of all teams may not exist yet.
 """

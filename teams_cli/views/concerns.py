@@ -12,7 +12,7 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message, fitting
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
-from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
+from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
 from teams_cli.tasks import claims, tasks
 from teams_cli.teams import presence, teams
@@ -215,7 +215,7 @@ class Lookout:
         try:
             team = teams.get(self.store, self.team)
         except errors.TeamNotFound:
-            self.alarm.ring_in(NO_TEAM)
+            self.alarm.ring_in(NEXT_LOOK_FOR_TEAM)
             return {}
         name = self.caller.name
         is_stranger = not (self.caller.is_human or team.member(name))

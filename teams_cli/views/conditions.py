@@ -8,7 +8,7 @@ from teams_cli import errors, extensions
 from teams_cli.clock import length
 from teams_cli.messages import events, inboxes, notices
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
+from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
 from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
@@ -146,7 +146,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
         try:
             teams.get(store, team)
         except errors.TeamNotFound:
-            alarm.ring_in(NO_TEAM)
+            alarm.ring_in(NEXT_LOOK_FOR_TEAM)  # the creation of the team may not wake this wait
             return None
         return {"team": team}
 

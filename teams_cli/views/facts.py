@@ -43,7 +43,7 @@ _MANY_CHANGES = 100
 """Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
 _TURN = 0.1
 """The seconds between the looks of agents that wait for work, so that each is offered another task."""
-_TO_LEAVE = 1.0
+_SECONDS_TO_GIVE_UP = 1.0
 """Seconds that an agent waits for another agent to give up a task that both were offered."""
 
 
@@ -269,10 +269,10 @@ class Facts:
         """
         if not self._may_collide:
             return False
-        give_up_at, has_waited = time.monotonic() + _TO_LEAVE, False
+        give_up_at, has_waited = time.monotonic() + _SECONDS_TO_GIVE_UP, False
         while rivals := self._offered(key):
             if min(rivals) < self.caller.name or time.monotonic() > give_up_at:
-                self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have given it up as well
+                self.alarm.ring_in(2 * _SECONDS_TO_GIVE_UP)  # the other may have given it up as well
                 return True
             has_waited = True
             time.sleep(_TURN / 2)
