@@ -68,7 +68,7 @@ class Keeper:
         self.config = user
         self.outputs: list[str] = []
         self.beat = _BEAT
-        self.conflicts = overlaps.ConflictWatch(store, team, session.agent)
+        self.conflict_watch = overlaps.ConflictWatch(store, team, session.agent)
 
     def keep(self) -> None:
         """Run turns until nothing is left to do, then end the session, which notifies the agent's caller."""
@@ -286,7 +286,7 @@ class Keeper:
             return self._reason_to_stop()
 
         turn = client.wait(reason_to_stop, self._do_periodic_work)
-        self.conflicts.look()
+        self.conflict_watch.notify_of_conflicts()
         was_cut_off = turn.stopped or self._has_failed(turn)  # then the next turn gets the mail again
         if turn.interrupted or not was_cut_off:
             self._update(lambda session: session.having(given=None))
@@ -329,7 +329,7 @@ class Keeper:
 
     def _do_periodic_work(self) -> None:
         agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
-        self.conflicts.look()
+        self.conflict_watch.notify_of_conflicts()
         ending.children(self.store, self.team, self.agent)  # ends sessions below it whose keepers have died
 
     def _wait_for_children(self) -> Reason | None:

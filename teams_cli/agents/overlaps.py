@@ -220,9 +220,10 @@ class ConflictWatch:
         self.team = team
         self.agent = agent
 
-    def look(self) -> str:
-        """Compare the agent's work with the work of each other agent. A pair is skipped if the work of neither has
-        changed since any process compared it last. Uncommitted changes are compared every 15 seconds at most.
+    def notify_of_conflicts(self) -> str:
+        """Compare the agent's work with the work of each other agent, and notify both of a conflict. A pair is skipped
+        if the work of neither has changed since any process compared it last. Uncommitted changes are compared every 15
+        seconds at most.
 
         Returns why the comparison failed, or "" if it succeeded: a failure must not stop the agent. If git was busy,
         the comparison is tried once more.

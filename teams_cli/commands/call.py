@@ -505,8 +505,8 @@ class SignsOfLife:
 
             if self._conflict_watch is None or self._conflict_watch.agent != name:
                 self._conflict_watch = overlaps.ConflictWatch(store, team, name)
-            if why := self._conflict_watch.look():  # the watch looks only at branches that moved since its last look
-                self._call.say(f"your work could not be compared with that of others: {why}")
+            if failure := self._conflict_watch.notify_of_conflicts():
+                self._call.say(f"your work could not be compared with that of others: {failure}")
 
 
 class Outcome:

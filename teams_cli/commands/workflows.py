@@ -146,7 +146,7 @@ def _request(
         if not equals:
             raise errors.InvalidValue(f"{assignment!r} is not a variable with a value", "Write: --var NAME=VALUE")
         variables[name] = value
-    content = files.read(path, call.config.agent)
+    content = files.read(path, roles=call.config.agent)
     return conduct.RunRequest(content, path, variables, agents, call.given("team"), report, *client)
 
 
@@ -162,7 +162,7 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
     name = os.path.basename(workflow or "").removesuffix(".md")
     teams = runs.unfinished(call.store, name)
     if not teams and workflow and os.path.isfile(os.path.join(call.current_directory, workflow)):
-        name = files.read(files.path_of(workflow, call.current_directory), call.config.agent).name
+        name = files.read(files.path_of(workflow, call.current_directory), roles=call.config.agent).name
         teams = runs.unfinished(call.store, name)
     if not teams:
         teams = runs.unfinished(call.store, name, led=True)[:1]  # refused later, by an error that names its process
@@ -186,7 +186,7 @@ def _check(call: Call, workflow: str, harness: str) -> Any:
     from teams_cli.workflows.model import REPO
 
     path = files.path_of(workflow, call.directory)
-    content = files.read(path, call.config.agent)
+    content = files.read(path, roles=call.config.agent)
     repo = content.variables[REPO].default if REPO in content.variables else None
     request = conduct.RunRequest(content, path, {}, harness=harness)
     caller = Caller(conduct.LEADER_NAME, config=call.config)

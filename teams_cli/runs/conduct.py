@@ -197,7 +197,7 @@ class Leader:
         all_tasks = self._tasks()
         status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
-        usage = spending.spent(self.store, self.run.load_team(), "model", [])
+        usage = spending.spent(self.store, self.run.load_team(), by="model", problems=[])
         trees = [tree.line(self.team) for tree in worktrees.all_of(self.store, self.team)]
         report = reports.markdown(run, self.team, all_tasks, answer.text, self.troubles, trees, usage)
         reports.write(run.report, report)

@@ -190,7 +190,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
     run = runs.get(store, team)
     report = _read(run.report)
     if report is None and run.status in _HEADLINES:
-        usage = spending.spent(store, teams.get(store, team), "model", [])
+        usage = spending.spent(store, teams.get(store, team), by="model", problems=[])
         report = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], usage)
     keys = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
     document = run.to_json()

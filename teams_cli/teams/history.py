@@ -37,9 +37,7 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 
 
 _MANY_OLDER, _FEW_OLDER = 100, 10
-"""A search back in time ends after so many older changes in a row. A few may come between newer ones, because the
-clocks of machines differ.
-"""
+"""A search back in time ends after so many older changes in a row."""
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -50,10 +48,7 @@ def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[in
 
 
 def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
-    """Yield the changes after that *time*, newest first. The search ends at older changes. But a few of them do not end
-    it, because a machine whose clock is slow may have written them among newer ones.
-    """
-
+    """Yield the changes after that *time*, newest first. The search ends after a few older changes in a row."""
     for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
         yield entry
 
@@ -78,17 +73,20 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
 
 
 def _newest_first(
-    store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_older: int
+    store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_unwanted: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the wanted changes with their positions, newest first, until *most_older* in a row are not wanted."""
-    older_in_a_row = 0
+    """Yield the wanted changes with their positions, newest first, until *most_unwanted* in a row are not wanted
+    because they are older. A few older ones do not end the search: a machine whose clock is slow may have written them
+    among newer ones.
+    """
+    unwanted_in_a_row = 0
     for position, entry in store.history(team, backwards=True):
         if is_wanted(entry):
-            older_in_a_row = 0
+            unwanted_in_a_row = 0
             yield position, entry
             continue
-        older_in_a_row += 1
-        if older_in_a_row == most_older:
+        unwanted_in_a_row += 1
+        if unwanted_in_a_row == most_unwanted:
             return
 
 

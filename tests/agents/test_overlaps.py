@@ -56,7 +56,7 @@ def test_both_are_told_once_that_their_branches_conflict(cli: Cli, repository: P
     assert "in f0.py (your line 1, theirs line 1). You are expected to land first" in told(cli, "ann")[0]
     store = cli.store()
     for session in ("ann", "ben"):
-        overlaps.ConflictWatch(store, ALPHA, sessions.get(store, ALPHA, session)).look()
+        overlaps.ConflictWatch(store, ALPHA, sessions.get(store, ALPHA, session)).notify_of_conflicts()
     assert len(told(cli, "ann")) == len(told(cli, "ben")) == 1
     assert cli("overlaps").stdout.splitlines()[-1].endswith("f0.py")
 

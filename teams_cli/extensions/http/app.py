@@ -187,7 +187,9 @@ class Api:
                 arguments = await self.bodies.read(request)
             document, call = await self.operations.command(request, command, arguments)
             headers = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
-            return self.operations.receipts.expect(request, Document(document, headers=headers), call)
+            response = Document(document, headers=headers)
+            # Once the response is sent, the call records that the agent got the news in it.
+            return self.operations.receipts.noting_response(request, response, call)
 
         snake = command.name.replace("-", "_")
         path_names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))  # each name once

@@ -163,7 +163,7 @@ class Receipts:
         for sent in list(self._sending.get(agent, ())):
             await sent.wait()
 
-    def expect(self, request: Request, response: Response, call: Call) -> Response:
+    def noting_response(self, request: Request, response: Response, call: Call) -> Response:
         """Return a response that first sends *response*, and then lets *call* record that the agent got the news in it.
         If the client left before the response was sent, nothing is recorded.
         """

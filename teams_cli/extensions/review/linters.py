@@ -356,7 +356,7 @@ _FIRST_BEYOND_SYNTAX = 2000
 """Shellcheck rules with smaller numbers are about syntax."""
 _LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
 """Numbers of the shellcheck rules that are left out: matters of taste, and things that scripts often do on purpose."""
-_FRAGILE = (2045, 2068)
+_HARMLESS_FOR_MOST_NAMES = (2045, 2068)
 """Numbers of the rules that shellcheck counts as errors, although a script that breaks them works with most file
 names.
 """
@@ -385,16 +385,17 @@ def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
 def _shell_weight(row: dict[str, Any], text: str) -> str:
     """Return the weight of a row of shellcheck's output about a script with this *text*; "" if it is not reported."""
     code, level = row["code"], row["level"]
-    if code < _FIRST_BEYOND_SYNTAX or code in _LEFT_OUT:
+    if code < _FIRST_BEYOND_SYNTAX or code in _LEFT_OUT:  # `shell_syntax` reports syntax errors
         return ""
     if level in ("info", "style"):  # a matter of taste, unless a name with blanks makes a command destroy other files
         line = next(iter(text.splitlines()[row["line"] - 1 :]), "")
         if code != _UNQUOTED_VARIABLE or not _DESTROYS.search(line):
             return ""
-    if code == _UNASSIGNED_VARIABLE and "did you mean" not in row["message"]:
-        may_be_set_elsewhere = not text.startswith("#!") or _INCLUDES_SCRIPT.search(text)
-        return "" if may_be_set_elsewhere else NOTE
-    is_serious = (level == "error" and code not in _FRAGILE) or code == _MAY_DELETE_ROOT
+    is_typo = "did you mean" in row["message"]  # a similar name is assigned
+    if code == _UNASSIGNED_VARIABLE and not is_typo:
+        is_included = not text.startswith("#!")  # then the script that includes it may assign the variable
+        return "" if is_included or _INCLUDES_SCRIPT.search(text) else NOTE
+    is_serious = (level == "error" and code not in _HARMLESS_FOR_MOST_NAMES) or code == _MAY_DELETE_ROOT
     return SERIOUS if is_serious else WARNING
 
 
