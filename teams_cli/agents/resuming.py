@@ -32,7 +32,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
     An agent may not be resumed if it was stopped, if its budget is used up, or if its provider refuses requests.
     *for_output* says that the message is the output of an agent that *agent* started; this output does not resume a
-    failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified.
+    failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified; an interjection or
+    a restart resumes the agent all the same.
     """
     resumable = ("completed",) if for_output else _RESUMABLE
     why_a_loop = ""
@@ -46,6 +47,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if session.is_limited(store.now()) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
+        # An interjection or a restart ends a pause, so it must not begin one.
         if not session.interrupted and (why_a_loop := too_often(store, team, session, by)):
             return session
         return session.kept_by(os.getpid(), store.host).having(

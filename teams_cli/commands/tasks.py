@@ -141,6 +141,9 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
+    """Return the tasks with this *status* and *owner* as JSON, with their open blockers, at most *limit*. With *ready*,
+    return only pending tasks without open blockers, and with *blocked* only those with open blockers.
+    """
     team = call.load_team()
     rows: list[dict[str, Any]] = []
     # The statuses of the tasks so far. `status_of` need not read them again, and most blockers are earlier tasks.
@@ -148,7 +151,8 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     status_of = dependencies.stored(call.store, team.name, statuses)
     for document in tasks.documents(call.store, team.name, call.problems):
         if document["status"] == "in_progress":
-            document = with_lease(call, leases.current(call.store, team, Task.from_json(document)).to_document())
+            task = leases.current(call.store, team, Task.from_json(document))  # pending if its claim has expired
+            document = with_lease(call, task.to_document())
         current = statuses[document["id"]] = document["status"]
         if (status and current != status) or (owner and document.get("owner") != owner):
             continue
@@ -164,7 +168,9 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
 
 
 def _show(call: Call, task: str, short: bool) -> Any:
-    """Return a task. Unless it is shown in *short*, record this, and make the review of a reviewer the next step."""
+    """Return a task. Unless *short*, the notices about its edits are marked as read once it is shown, and the
+    next step of a reviewer is the review.
+    """
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
     document = with_plan(call, current, with_blocked(call, with_blockers(call, to_document(call, current))))

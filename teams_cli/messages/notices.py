@@ -93,7 +93,7 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
-    """Remove the notices that were sent from the record. *numbers* has, by the uids of these notices, the numbers of
+    """Remove from the record the notices that were sent. *numbers* has, by the uids of these notices, the numbers of
     their messages; 0 for a notice that was no longer due.
 
     The messages are on the disk by now. If a power cut brings notices back into the record, they are sent again, which
@@ -107,6 +107,7 @@ def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dic
             return record
         for notice in owed:
             if notice.uid in numbers:
+                # Only a session changes: the message of a restart becomes its next turn.
                 record = record.paid(notice, numbers[notice.uid])
         return record.having(owed=remaining or None)
 

@@ -158,6 +158,9 @@ def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
 
 
 def _refuse_others_than_human(to: list[str]) -> None:
+    """Refuse a question for the human that names others, too. The question is for the human also if the team's setting
+    `broadcast` says so, which the leader can change to `agents`.
+    """
     others = [name for name in to if name != HUMAN]
     if others:
         raise errors.InvalidValue(

@@ -321,8 +321,8 @@ def blockers_of(
     """Return the keys of the blockers of each item. Blockers are among *items*, or among the keys *imported* before.
 
     A parent is blocked by its children, and each child by the parent's blockers. A blocker is left out if it is
-    missing, or if an item would wait for itself because of it. Then *leave* is called with the reason and a text with
-    the keys of both items.
+    missing, or if an item would wait for itself because of it. If the item itself names the blocker or the parent,
+    *leave* is called with what was left out, and with a text that has the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():  # first the blockers that the items name, since later ones may close a cycle
@@ -332,10 +332,11 @@ def blockers_of(
             elif not _add_blocker(blockers, key, blocker):
                 leave("would wait for itself", f"{key} ({blocker})")
     for key, item in items.items():
+        # A parent that is only in *imported* is not updated, so it gets no blockers.
         if item.parent and not (item.parent in items and _add_blocker(blockers, item.parent, key)):
             leave("parent", f"{key} ({item.parent})")
     for key, item in items.items():
-        # These blockers are not the item's own, so the ones that can't be added are left out silently.
+        # The item itself does not name these blockers, so *leave* is not called if one can't be added.
         visited = {key}  # each ancestor once, even if they form a cycle
         while item.parent and item.parent in items and item.parent not in visited:
             item = items[item.parent]

@@ -76,6 +76,7 @@ class Waiter:
     def tell(self, topics: frozenset[str]) -> None:
         """Send the topics of a change to the waiting process, if it waits for any of these topics."""
         if self.is_served and topics and concerns(self.topics, topics):
+            # If nothing is known of the change, its only topic is the `*` of EVERY_TOPIC, which every process gets.
             wanted = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
             self._send(" ".join(sorted(wanted)).encode() + b"\n")
 
