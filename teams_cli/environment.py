@@ -1,5 +1,5 @@
-"""Reading flags and the environment: where the teams are, who calls, and in which team. Also reading small files of
-git. This module imports nothing of `teams`, except for an error.
+"""Reading flags and the environment: where the teams are, who calls, and in which team. Also reading small files in
+git's directories, such as HEAD. Of `teams`, this module imports only `errors`, and only to raise an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Submodules: check them out from repositories of this machine, and copy their new commits in a merge."""
+"""Submodules: check them out from repositories of this machine. Before a merge, copy their new commits from worktrees
+to the checkout in which the merge is made.
+"""
 
 from __future__ import annotations
 

@@ -161,8 +161,11 @@ def _version(call: Call) -> Any:
 
 
 def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    """Examine all teams, or the team *only*, or the *client*. Without *turn*, a client that people use in a terminal is
-    also tested whether mail wakes it.
+    """Examine all teams, or the team named *only*, and repair them with *fix*, or test the *client*. Return the
+    findings.
+
+    With *turn*, the client takes a headless turn, which tests a hook. With *wake*, a message tests whether mail wakes
+    the client. A client that is used in terminals gets this second test also if neither is given.
     """
     from teams_cli.doctor import clients
     from teams_cli.doctor import teams as of_teams

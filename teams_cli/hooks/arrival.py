@@ -170,7 +170,8 @@ _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_
 
 def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> Standpoint:
     """Make the client that runs this hook a member if a person sits in front of it. Return the standpoint of the
-    member. If the client does not become a member, return *standpoint*, in the team that the client names.
+    member. If the client does not become a member, return *standpoint*. If the client has a daemon, and its own
+    environment names a team, the returned standpoint has this team.
 
     If nobody sits in front of it, but its environment names an agent, note that its process is this agent. Then clients
     that this process starts are not taken for the agent, although they have the same environment.

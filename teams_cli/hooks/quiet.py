@@ -67,9 +67,9 @@ def is_of_task_list(raw_event: bytes) -> bool:
 
 
 def may_write(raw_event: bytes) -> bool:
-    """Whether the event is about a tool that may change files on which other agents work. Most clients are warned
-    before the tool is used, one only afterwards. Before its use, a shell command counts only if it has the word git;
-    afterwards it never counts.
+    """Whether the event is about a tool that may change files on which other agents work. A shell command counts only
+    before it runs, and only if it has the word git: the guard refuses no other commands. Tools of Gemini CLI that
+    write files count again after their use, because its model is shown a warning only then.
     """
     if is_before(raw_event):  # this hook is installed only for tools that write, and for the shell
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)

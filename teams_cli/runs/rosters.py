@@ -311,8 +311,8 @@ class _Launch:
         return row if role == listed_role else {**row, "said": listed_role}  # a member keeps the role that it has
 
     def _start_or_expect(self, template: MemberTemplate, role: str) -> str:
-        """Start or resume a member with a harness, or have one without a harness join, and notify it of its purpose.
-        Return the member's state, such as "started".
+        """Start or resume the member if it has a harness. Otherwise make it a member, so that a client can act as it
+        later, and send it its purpose. Return the member's state, such as "started" or "expected".
         """
         team = self._load_team()
         session = ending.current(self.store, self.team, template.name)

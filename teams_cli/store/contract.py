@@ -318,8 +318,8 @@ class Store:
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         """Store a record that `pack` yielded. A record with the same key is replaced.
 
-        Nobody works in the team while this runs, and the team may be open or closed. Later, new records get numbers
-        above the highest one stored.
+        The caller makes sure that nobody works in the team while this runs. The team may be open or closed. Later, new
+        records get numbers above the highest one stored.
 
         Raises:
             DamagedRecord: The record has the wrong shape.
@@ -327,8 +327,8 @@ class Store:
         raise NotImplementedError
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        """Store messages that `pack` yielded. As with `put`, nobody works in the team meanwhile. Messages that are
-        stored already are skipped.
+        """Store messages that `pack` yielded, and skip those that are stored already. As with `put`, the caller makes
+        sure that nobody works in the team while this runs.
         """
         raise NotImplementedError
 
@@ -456,7 +456,7 @@ class Kind(Generic[R]):
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change of which nothing is known, so that it may concern everybody."""
+"""The topics of a change of which nothing is known, so that it may concern everybody: only `*`."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:

@@ -237,7 +237,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
 
 
 def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
-    """Return, by id, the cards of the tasks that `rows` describes."""
+    """Return the cards of tasks by the tasks' ids. `rows` says which tasks have a card, and what *finished* is."""
     agent_of = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     all_tasks = list(graph.tasks.values())

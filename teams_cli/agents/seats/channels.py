@@ -52,8 +52,8 @@ class Client:
         return next((way for way in ways if self._can_be_stopped(way)), "")
 
     def take_line(self, way: str, interrupts: bool = False) -> bool:
-        """Give the client, in the given *way*, the fixed line of text that begins a turn, and return whether the client
-        took it. With *interrupts*, the client first ends its present turn.
+        """Give the client, in the given *way*, the fixed line of text that begins a turn (`LINE`). Return whether the
+        client took it. With *interrupts*, the client first ends its present turn.
         """
         if way == BELL:
             return ring(self.bell, STOP if interrupts else MAIL)
@@ -77,7 +77,7 @@ class Client:
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
-        """Have the client's program put the line into the queue of its session. Returns whether this worked."""
+        """Have the client's program put `LINE` into the queue of its session. Return whether this worked."""
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -96,7 +96,9 @@ class Client:
         return done.returncode == 0
 
     def _write_to_socket(self, interrupts: bool) -> bool:
-        """Write the line, as a message from another session, to the client's socket. Returns whether this worked."""
+        """Write `LINE` to the client's socket, as a message from another session. With *interrupts*, the client first
+        ends its present turn. Return whether this worked.
+        """
         if not self.socket:
             return False
         proof: dict[str, Any] = {"type": "auth", "token": self.secrets.get("socketToken")}
@@ -113,7 +115,7 @@ class Client:
         return True
 
     def _post_to_server(self) -> bool:
-        """Give the line to the session as a prompt, through the client's own server. Returns whether this worked."""
+        """Give `LINE` to the session as a prompt, through the client's own server. Return whether this worked."""
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")

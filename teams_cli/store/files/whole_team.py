@@ -132,8 +132,9 @@ class Closing:
     If a lock file is missing, it is made, so that a later change has to wait for the lock.
 
     Raises:
-        Busy: Another process held a lock too long; this one holds none.
-        OutcomeUnknown: Another process held a lock too long at the end of the block. The change in the block was made.
+        Busy: Another process held a lock too long. This process holds no lock.
+        OutcomeUnknown: Another process held a lock too long at the end of the block. The change in the block was made,
+            but an earlier change may still follow.
     """
 
     def __init__(self, root: str, team: str, lock: Callable[[str], Lock]) -> None:
