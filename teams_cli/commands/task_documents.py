@@ -181,7 +181,8 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`. Of
-    the descriptions of other tasks, keep those that the owner was not shown yet, as long as there is room.
+    the descriptions of other tasks, keep those that the owner was not shown yet, as long as there is room, without the
+    lines that the text of the *task* has as well.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
@@ -195,9 +196,11 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
         if key not in unexplained:
             row["shown"] = True
     room = _ROOM_FOR_TEXTS
+    lines_of_task = (task.description or "").splitlines()
     for key, row in texts.items():
-        description = row.pop("description")
-        if key in unexplained and room > 0:
+        lines = [line for line in row.pop("description").splitlines() if line not in lines_of_task]
+        description = "\n".join(lines)
+        if key in unexplained and description and room > 0:
             row["description"] = text.clipped(description, room, f" (all of it: teams show-task {row['id']})")
             room -= len(description)
 

@@ -56,8 +56,8 @@ def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
 def test_a_claim_says_how_far_the_tasks_are_that_the_text_mentions(cli: Cli) -> None:
     """Tasks on which it depends have lines of their own; what is no task is left out. The texts are shown once."""
     add_tasks(cli, "one")
-    add_tasks(cli, "two", description="Use tabs.")
-    text = "As in task-1, tasks 2 and 99; like task 3. Use 4 threads."
+    add_tasks(cli, "two", description="All work is in src.\nUse tabs.")
+    text = "As in task-1, tasks 2 and 99; like task 3. Use 4 threads.\nAll work is in src."
     cli.ok("create-task", "three", "--description", text, "--blocked-by", "1", agent="lea")
     complete(cli, "mia", "1", "--result", "parser.py")
     cli.ok("claim-task", "2", agent="mia")
