@@ -41,7 +41,7 @@ _ABSENT = 60.0
 """Seconds after which the leader is notified that no member takes the ready tasks: they are assigned to members that
 have not joined, or the members have ended.
 """
-_IDLE = 60.0
+_IDLE = 120.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
 """The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow, and after
