@@ -30,4 +30,6 @@ def report(error: Exception, words: list[str]) -> errors.TeamsError:
         hint = f"The details are in {path}; please report them."
     except OSError as failure:
         hint = f"Please report it; its details could not be written: {failure.strerror}."
+    if isinstance(error, ImportError):  # modules are loaded when they are needed, which may be after a long wait
+        hint = f"If teams was updated while the command ran, repeat the command. Else: {hint}"
     return errors.TeamsError(f"a bug: {type(error).__name__}: {error}", hint)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import teams_cli
 from teams_cli.cli.main import run
-from tests.support.cli import ALPHA, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 
 MEANT = {
     "create-team x": "Write: teams spawn-team x",
@@ -74,3 +78,15 @@ def test_doctor_looks_only_at_the_team_that_is_named(team: None, capsys: pytest.
     path.write_text("{")
     assert (run(["doctor", "--team", ALPHA]), run(["doctor", "--team", "beta"])) == (0, 1)
     assert "task-1.json" in capsys.readouterr().out
+
+
+def test_a_module_that_is_gone_may_mean_that_the_program_was_updated_meanwhile(cli: Cli, tmp_path: Path) -> None:
+    """Modules are loaded when they are needed, which may be after a long wait."""
+    copy = tmp_path / "copy/teams_cli"
+    shutil.copytree(Path(teams_cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "commands/phrases.py").write_text("")
+    environ = {**os.environ, "PYTHONPATH": str(copy.parent), "TEAMS_HOME": str(cli.root), "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-m", "teams_cli", "whoami"]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 3 and "a bug: ImportError" in done.stderr
+    assert "If teams was updated while the command ran, repeat the command. Else: The details are in" in done.stderr
