@@ -41,7 +41,7 @@ _CHARACTERS_IN_LINE = 60
 _BLOCKERS_IN_FULL = 100
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
-    '{title: "TITLE", blockedBy: [a], for: NAME}]'
+    '{title: "TITLE", blockedBy: [a], for: MEMBER}]'
 )
 _GET = """List the tasks, by number, with their blockers.
 

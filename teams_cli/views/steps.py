@@ -28,7 +28,7 @@ _EXAMPLE = """- id: a
   check: "COMMAND"  # must pass before it is completed
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
-- {title: TITLE, blockedBy: [a], for: NAME}
+- {title: TITLE, blockedBy: [a], for: MEMBER}
 # all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
 # after: [a] (it may start at once, but is completed after a)
 """
