@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks.tasks import TASK, Task, get
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task, get
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Blocker:
         self.id = id
         self.status = status
 
+    @property
+    def may_be_completed(self) -> bool:
+        """Whether the task has not ended. A missing or unreadable one can't end either."""
+        return self.status in ("pending", IN_PROGRESS, IN_REVIEW)
+
     def __str__(self) -> str:
         return f"{self.id} ({self.status})"
 
@@ -66,8 +71,10 @@ def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Block
 
 
 def only_awaits_others(store: Store, team: str, task: Task) -> bool:
-    """Whether the owner of the task has stored its result, and other tasks must be completed before it."""
-    return task.result_so_far is not None and bool(before_completion(task, stored(store, team)))
+    """Whether the owner of the task has stored its result, and tasks that others may still complete come before it."""
+    if task.result_so_far is None:
+        return False
+    return any(blocker.may_be_completed for blocker in before_completion(task, stored(store, team)))
 
 
 def _uncompleted(task_ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:

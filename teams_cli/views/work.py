@@ -61,7 +61,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the tasks
     for which the owner waits, and the state of its plan. *all_plans* are the plans of the team.
 
-    The owner waits for the blockers, and for the tasks of `after` once it has stored its result.
+    The owner waits for the blockers and, once it has stored its result, for the tasks of `after` that have not ended.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -73,7 +73,10 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     for task in held[:SHOWN]:
         blockers = [by_id[key] for key in task.blocked_by if key in by_id]
         has_result = task.result_so_far is not None and bool(task.waits_for)
-        awaited = [by_id[key] for key in (task.waits_for if has_result else task.blocked_by) if key in by_id]
+        awaited = [blocker for blocker in blockers if blocker.status != "completed"]
+        if has_result:
+            predecessors = [by_id[key] for key in task.after or () if key in by_id]
+            awaited += [each for each in predecessors if each.status not in tasks.FINISHED]
         status, plan_id = plan_of(task, all_plans)
         expires_at = leases.expires_at(store, task)
         seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
@@ -83,7 +86,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "leaseExpiresAt": expires_at,
             "leaseSeconds": seconds_left,
             "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
-            "waitsFor": [each.id for each in awaited if each.status != "completed"],
+            "waitsFor": [each.id for each in awaited],
             "hasResult": has_result,
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}

@@ -166,6 +166,14 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     cli.ok("create-task", "six", agent="lea")
     refused = cli("update-task", "5", *ends, "--json", agent="bob")  # its answer is one document
     assert refused.status == 11 and "(its text: teams show-task task-6)" in refused.error["hint"]
+    cli.ok("update-task", "6", "--status", "completed", agent="bob")
+    assert cli.ok("brief", agent="bob")["next"] == "teams wait --claim --timeout 540"
+    cli.ok("update-task", "4", "--status", "failed", "--reason", "no", agent="mia")
+    complete = "teams update-task task-5 --status completed --next --wait 540"
+    assert cli.ok("brief", agent="bob")["next"] == complete  # it is refused, and the refusal says how to go on
+    assert "--unblock task-4" in cli("update-task", "5", "--status", "completed", agent="bob").stderr
+    cli.ok("create-task", "seven", agent="lea")
+    assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
 
 
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
