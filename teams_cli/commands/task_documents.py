@@ -317,7 +317,8 @@ def after_line(task: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
-    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that, as does: {wait}"]
+    how = f"completing it with --next --wait waits for that or claims other work meanwhile; to wait now: {wait}"
+    return [f"completes after: {_states(rows)}; {how}"]
 
 
 def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:

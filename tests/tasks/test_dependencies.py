@@ -53,7 +53,9 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
         assert cli.refused("update-task", *words, agent="lea") == (11, "dependency_cycle"), words
     shown = cli("claim-task", "3", agent="bob").stdout
     assert "completes after: task-2 (pending), task-1 (pending); " in shown
-    assert "waits for that, as does: teams wait --task task-2 --timeout 540\n" in shown
+    assert (
+        "waits for that or claims other work meanwhile; to wait now: teams wait --task task-2 --timeout 540\n" in shown
+    )
     cli.ok("claim-task", "2", agent="ann")
     assert (
         "completes after: task-2 (in_progress by ann), task-1 (pending); " in cli("show-task", "3", agent="bob").stdout
