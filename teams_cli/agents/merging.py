@@ -275,7 +275,7 @@ def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> boo
         blob = git.output_of(checkout, "hash-object", "--", name)
     objects = [f"{commit}:{name}" for commit in commits]
     stored = [git.output_of(checkout, "rev-parse", "--verify", "--quiet", path) for path in objects]
-    return blob != "" and blob in stored  # a directory has no blob, and a commit without the file none either
+    return blob != "" and blob in stored  # a directory has no blob, nor has a commit without the file
 
 
 def _names(checkout: str, *words: str) -> list[str]:

@@ -84,8 +84,9 @@ def _caller_and_team(
     """Return the name of the caller and the name of the team, each with its source, and the caller's token. A name or a
     token that is not known is "".
 
-    A flag comes first; then the member to whom this terminal belongs, unless another team is named; then the
-    environment; then the human, if the command is *for_person* and a person types it at a terminal.
+    The caller is the first of these that is known: the one that a flag names; the member to whom this terminal belongs,
+    unless another team is named; the one that the environment names; and the human, if the command is *for_person* and
+    a person types it at a terminal.
     """
     name, source = look_up("agent", flags.get("agent"), environ)
     team, team_source = look_up("team", flags.get("team"), environ)

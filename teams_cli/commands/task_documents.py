@@ -26,7 +26,7 @@ _CLIPPED = 1200
 """The most characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES, _MOST_MENTIONED = 5, 5
 _FEW = 2
-"""The most tasks of `after` whose descriptions a claim shows. A task with more of them mostly puts their work together.
+"""If a task completes after more tasks than this, a claim does not show their descriptions: it mostly joins their work.
 """
 _ROOM_FOR_TEXTS = 4000
 """The most characters of the descriptions of other tasks that a claim shows."""
@@ -180,9 +180,10 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 
 def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
-    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`. Of
-    the descriptions of other tasks, keep those that the owner was not shown yet, as long as there is room, without the
-    lines that the text of the *task* has as well.
+    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
+
+    Descriptions of other tasks stay only if the owner was not shown them yet and there is room. They lose the lines
+    that the description of the *task* has as well.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]

@@ -128,7 +128,7 @@ def _change_one(
 
 def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
-    in *edit* is stored before the wait, so that it need not be given again. Then a ready task is claimed meanwhile.
+    in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is claimed.
 
     Raises:
         TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
@@ -146,10 +146,10 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     if edit.result is not None and edit.append is None:
         only_result = changes.Edit(result=edit.result, claim=edit.claim)
         changes.change_task(call.store, call.team, call.caller, task.id, only_result)
-    first = [completable, conditions.news_there(call.store, call.team, call.agent)]
-    other_work = conditions.task_claimed(call.store, call.team, call.known_caller, first)
+    awaited = [completable, conditions.news_there(call.store, call.team, call.agent)]
+    other_work = conditions.task_claimed(call.store, call.team, call.known_caller, before=awaited)
     try:
-        news = conditions.wait(call.store, call.team, [*first, other_work], wait, call.say)
+        news = conditions.wait(call.store, call.team, [*awaited, other_work], wait, call.say)
     except errors.WaitRanOut:
         if not wait:
             return  # the change itself is refused, and says which tasks are open
@@ -182,8 +182,8 @@ def _refuse_after_claim(call: Call, task_id: str, claimed: Task) -> NoReturn:
         call.problems += call.record_shown()
     else:
         advice += f" (its text: teams show-task {claimed.id})"
-    refusal = f"{task_id} is not completed yet: it waits for other tasks. Its result is kept; you are notified when"
-    raise errors.TaskBlocked(f"{refusal} it can be", advice)
+    refusal = f"{task_id} is not completed yet: it waits for other tasks, and you are notified when they are completed"
+    raise errors.TaskBlocked(f"{refusal}. Its result is kept", advice)
 
 
 def _show_mail(call: Call) -> bool:

@@ -261,8 +261,8 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     """Give every active member of a `--secure` team its own database login, and remove the logins of those who
     left.
 
-    Whatever program it uses, an agent with its own login can't change the team, decisions, how agents are run, or the
-    inboxes, claims and results of others. The answer shows each new login once, as an address with a password. Set
+    An agent with its own login can't change the team, decisions, how agents are run, or the inboxes, claims and results
+    of others, whatever program it uses. The answer shows each new login once, as an address with a password. Set
     TEAMS_STORE to this address only for the agent with that login. Repeat the command when members join or leave.
 
     Raises:

@@ -45,8 +45,8 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """The leader's answer: its *text* (None if there is no answer), the *problem* that occurred ("" if none did), and
-    the *verdict* in the text (None if it has none, or if the workflow wants none).
+    """The leader's answer. *text* is None if there is no answer, and *problem* is "" if none occurred. *verdict* is the
+    one in the text; it is None if the text has none, or if the workflow wants none.
     """
 
     text: str | None

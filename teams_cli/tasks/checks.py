@@ -111,8 +111,9 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result to store when the owner *name* ends the task with this *status*: the given *result*, or else
-    the result that was kept when the check of the completed task failed, or else the one that the task has already.
+    """Return the result to store when the owner *name* ends the task with this *status*. It is the given *result*, if
+    there is one. If not, a completed task gets the result that was kept when its check failed, if there is one. In all
+    other cases the task keeps its result.
     """
     if result is not None:
         return result

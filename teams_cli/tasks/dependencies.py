@@ -48,7 +48,7 @@ class Blocker:
 
     @property
     def may_be_completed(self) -> bool:
-        """Whether the task has not ended. A missing or unreadable one can't end either."""
+        """Whether the task may still be completed: it has not ended, and is neither missing nor unreadable."""
         return self.status in ("pending", IN_PROGRESS, IN_REVIEW)
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the task's blockers that are not completed, or missing. `stored` and `among` return a *status_of*."""
+    """Return the task's blockers that are missing or not completed. `stored` and `among` return such a *status_of*."""
     return _uncompleted(task.blocked_by, status_of)
 
 

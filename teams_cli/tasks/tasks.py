@@ -378,7 +378,7 @@ def get(store: Store, team: str, task_ref: str) -> Task:
     """Return the task with that id, which may be written as a number.
 
     Raises:
-        InvalidValue: *task_ref* is no id. The hint names tasks whose titles have these words.
+        InvalidValue: *task_ref* is no id. The hint names the tasks with *task_ref* in their titles, if there are any.
         TaskNotFound: There is no such task.
         DamagedRecord: The task's file is damaged.
     """
@@ -386,7 +386,7 @@ def get(store: Store, team: str, task_ref: str) -> Task:
         task_id = id_of(task_ref, "task")
     except errors.InvalidValue as refusal:
         fitting = [task for task in all_of(store, team, []) if task_ref.lower() in task.title.lower()]
-        if fitting:
+        if fitting and task_ref.strip():
             named = [f"{task.id} ({text.clipped_line(task.title, _TITLE_IN_HINT)})" for task in fitting]
             refusal.hint = f"Tasks with such a title: {text.listed(named, _MOST_IN_HINT)}"
         raise

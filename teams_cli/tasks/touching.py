@@ -235,8 +235,8 @@ def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
 
 
 def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list[str]:
-    """Return the checkouts on this machine in which the agent may work on the task: those of the repository in which
-    the check of the task was set, or else in which the agent was last seen, without the worktrees of other agents.
+    """Return the checkouts on this machine in which the agent may work on the task, without the worktrees of other
+    agents. The repository is the one in which the check of the task was set, or else where the agent was last seen.
     """
     is_here = (agent.host or "") in ("", store.host)
     checkout = (task.check_from or agent.checkout) if is_here and task.touches else ""

@@ -185,9 +185,10 @@ def completable(store: Store, team: str, key: str) -> Condition:
         task_now, status_of = tasks.get(store, team, task.id), dependencies.stored(store, team)
         if not awaited_ids.issuperset(task_now.waits_for):
             alarm.ring_in(_NEXT_LOOK)  # the leader added a task, and no topic wakes this wait at its end
-        is_open = any(each.status not in FINISHED for each in dependencies.before_completion(task_now, status_of))
+        predecessors = dependencies.before_completion(task_now, status_of)
+        is_waited_for = any(each.may_be_completed for each in predecessors)
         is_held = task_now.status == IN_PROGRESS and task_now.owner == task.owner
-        return None if is_open and is_held else {"task": task_now.to_document()}
+        return None if is_waited_for and is_held else {"task": task_now.to_document()}
 
     topics = [f"task/{task_id}" for task_id in (task.id, *awaited_ids)]
     return Condition("task", f"the tasks before {task.id}", topics, completable_task)

@@ -234,9 +234,9 @@ class Facts:
         agents that wait for work are each offered another task. The alarm is set for when a task is no longer left.
 
         A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best
-        ones are left to the waiting agents whose names sort before the caller's, a task to each; a moment later, the
-        caller may be offered those that are still ready. But if the caller's best task is assigned to the caller, none
-        is left to waiting agents. If two agents were offered the same task nevertheless, one of them gives it up.
+        ones are left to the waiting agents whose names sort before the caller's, a task to each. A moment later, the
+        caller may be offered those that are still ready. If the caller's best task is assigned to the caller, nothing
+        is left to waiting agents. If two agents are offered the same task nevertheless, one of them gives it up.
         """
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)

@@ -45,9 +45,9 @@ _IDLE = 120.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
 """The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow, and after
-`_NAMES` the names of the idle members.
+`_BEFORE_NAMES` the names of the idle members.
 """
-_NAMES = "|"
+_BEFORE_NAMES = "|"
 
 
 class Leading:
@@ -271,8 +271,10 @@ class Leading:
         still_reported: FactsByKey = {}
         reported_names: set[str] = set()
         for key in reported:
-            ids, _, names_in_key = key.removeprefix(_IDLE_KEY).partition(_NAMES)
-            if key.startswith(_IDLE_KEY) and open_ids.intersection(ids.split(",")):
+            if not key.startswith(_IDLE_KEY):
+                continue
+            ids, _, names_in_key = key.removeprefix(_IDLE_KEY).partition(_BEFORE_NAMES)
+            if open_ids.intersection(ids.split(",")):
                 still_reported[key] = None
                 reported_names.update(names_in_key.split(","))
         if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
@@ -300,7 +302,8 @@ class Leading:
             tasks_in_key = in_progress
         state = standing.in_words(self.store, self.team.name, self.caller)
         text = f"{cause}; {advice}. {state}"
-        key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}{_NAMES}{','.join(sorted(names))}"
+        ids = ",".join(sorted(task.id for task in tasks_in_key))
+        key = f"{_IDLE_KEY}{ids}{_BEFORE_NAMES}{','.join(sorted(names))}"
         return {**still_reported, key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:

@@ -72,7 +72,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     rows = []
     for task in held[:SHOWN]:
         blockers = [by_id[key] for key in task.blocked_by if key in by_id]
-        has_result = task.result_so_far is not None and bool(task.waits_for)
+        has_result = task.result_so_far is not None
         awaited = [blocker for blocker in blockers if blocker.status != "completed"]
         if has_result:
             predecessors = [by_id[key] for key in task.after or () if key in by_id]

@@ -145,7 +145,7 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     shown, problem = (stream.decode() for stream in waiting.communicate(timeout=TIMEOUT))
     assert waiting.returncode == 11, problem
     assert "task-3" in shown and "count the birds" in shown
-    assert "task-2 is not completed yet: it waits for other tasks. Its result is kept; you are notified" in problem
+    assert "task-2 is not completed yet: it waits for other tasks, and you are notified when they are" in problem
     assert "Meanwhile task-3 is yours: teams update-task task-3 --status completed --result RESULT --next" in problem
     assert [row["status"] for row in cli.ok("get-tasks", "--owner", "bob")] == ["in_progress", "in_progress"]
     assert cli.ok("brief", agent="bob")["next"].startswith("teams update-task task-3 --status completed --result")

@@ -352,7 +352,7 @@ class Turn:
         self.events.put((request, refusal))
 
     def _decide(self, request: Any, refusal: str | None) -> None:
-        """Allow a tool or, if *refusal* is a reason, refuse it. The reason is kept for the next prompt."""
+        """Allow a tool or, if *refusal* is a reason, refuse it. The next prompt tells the agent the reason."""
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:

@@ -127,6 +127,7 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
 _MOST_TESTS = 30
 """The most test files in one suite."""
 _LARGEST_COPY = 200 << 20
+_TOO_LARGE = f"the checkout is larger than {_LARGEST_COPY >> 20} MiB"
 """The most bytes of a repository that are copied to run its tests."""
 _PYTEST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
 _TAP_FAILURE = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
@@ -240,10 +241,11 @@ def test_findings(
         if not suite.command:  # only the suite of pytest may lack its program
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue
-        if _size_of_checkout(git, change.repo) > _LARGEST_COPY:  # tests may need the files that would be left out
-            report(f"{suite.name} of {files} was not run: the checkout is larger than {_LARGEST_COPY >> 20} MiB")
+        copy = _copy(change, git, "now")
+        if not copy:
+            report(f"{suite.name} of {files} was not run: {_TOO_LARGE}")
             continue
-        failures, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
+        failures, problem = _failures(suite, copy, environ, seconds)
         if problem:
             report(f"{suite.name} of {files} could not be run: {problem}")
             continue
@@ -262,7 +264,9 @@ def test_findings(
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
-    """Return a new copy of the repository, as it is `now` or was `before` the change. Tests may leave traces in it."""
+    """Return the path of a new copy of the repository, as it is `now` or was `before` the change. Tests may leave
+    traces in it. Return "" if the repository is too large to be copied.
+    """
     copy = os.path.join(change.work, f"trial-{when}")
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
@@ -272,30 +276,24 @@ def _copy(change: Change, git: Git, when: str) -> str:
         except GitFailed:  # then the tests can't be run in the empty copy
             return copy
         subprocess.run(["tar", "-x", "-C", copy], input=archive, check=False, capture_output=True)
-    else:
-        _copy_checkout(git, change.repo, copy)
+    elif not _copy_checkout(git, change.repo, copy):
+        return ""
     _link_packages(change.repo, copy)
     return copy
 
 
-def _size_of_checkout(git: Git, repo: str) -> int:
-    """Return the bytes of all present files that git tracks or would track."""
-    paths = [os.path.join(repo, name) for name in git.listed()]
-    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
-
-
-def _copy_checkout(git: Git, repo: str, copy: str) -> None:
-    """Copy the present files that git tracks or would track, at most `_LARGEST_COPY` bytes of them."""
-    size = 0
-    for name in git.listed():
-        source, target = os.path.join(repo, name), os.path.join(copy, name)
-        if not os.path.isfile(source):
-            continue
-        size += os.path.getsize(source)
-        if size > _LARGEST_COPY:
-            return
+def _copy_checkout(git: Git, repo: str, copy: str) -> bool:
+    """Copy the present files that git tracks or would track, and return True. If they have more than `_LARGEST_COPY`
+    bytes, copy none and return False: in a part of the checkout, tests could fail for want of the rest.
+    """
+    names = [name for name in git.listed() if os.path.isfile(os.path.join(repo, name))]
+    if sum(os.path.getsize(os.path.join(repo, name)) for name in names) > _LARGEST_COPY:
+        return False
+    for name in names:
+        target = os.path.join(copy, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy2(source, target, follow_symlinks=False)
+        shutil.copy2(os.path.join(repo, name), target, follow_symlinks=False)
+    return True
 
 
 def _link_packages(repo: str, copy: str) -> bool:
@@ -372,7 +370,9 @@ def try_patch(
     copy = os.path.join(work, "tried")
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
-    _copy_checkout(Git(repo, environ), repo, copy)
+    if not _copy_checkout(Git(repo, environ), repo, copy):
+        report(f"no test was run: {_TOO_LARGE}")
+        return []
     variables = dict(environ)
     for name in _ENVIRONMENTS:  # the copy has no virtual environment
         if os.access(f"{repo}/{name}/bin/python", os.X_OK):

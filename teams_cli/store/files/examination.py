@@ -140,8 +140,8 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
     correct the marks. A mark is an empty file that shows the label of a record, such as the status of a task, in a
     listing of the index.
 
-    Both faults come from edits by hand. `claim-task --next` claims a task without its mark after all others, and reads
-    a task with a wrong mark each time in vain.
+    Both faults come from edits by hand. `claim-task --next` claims tasks without their mark last. A task with a wrong
+    mark is read in vain by each such command.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
