@@ -343,11 +343,14 @@ def _with_predecessors(task: Task, overview: Overview) -> str:
 
 
 def _how_to_unblock(task: Task, overview: Overview) -> str:
-    """Return a command to continue without *task*: it unblocks the task with the fewest blockers that waits for it."""
-    choices = []
+    """Return a command with which tasks that wait for *task* can start now, and are completed after it. They are those
+    with the fewest blockers.
+    """
+    ids_by_blockers: dict[tuple[str, ...], list[str]] = {}
     for waiting in overview.tasks_read:
         if waiting.status == "pending" and task.id in waiting.blocked_by:
-            blockers = [blocker.id for blocker in dependencies.open_blockers(waiting, overview.status_of)]
-            choices.append((len(blockers), tasks.TASK.number_in(waiting.id), waiting.id, blockers))
-    _, _, task_id, blockers = min(choices)
-    return f"to continue without it: teams update-task {task_id} {' '.join(f'--unblock {key}' for key in blockers)}"
+            blockers = tuple(blocker.id for blocker in dependencies.open_blockers(waiting, overview.status_of))
+            ids_by_blockers.setdefault(blockers, []).append(waiting.id)
+    blockers, ids = min(ids_by_blockers.items(), key=lambda item: len(item[0]))
+    blocked_by, pronoun = ",".join(blockers), "it" if len(ids) == 1 else "them"
+    return f"to let {pronoun} start now: teams update-task {','.join(ids)} --unblock {blocked_by} --after {blocked_by}"

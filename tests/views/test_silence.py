@@ -165,7 +165,7 @@ def test_the_leader_hears_that_all_ready_tasks_are_for_members_that_have_not_joi
 
 def test_the_leader_hears_once_for_which_task_everything_waits(silence: Callable[..., Store], clock: FakeClock) -> None:
     """The leader hears it once a member was idle for two minutes, and again when another member is idle as well."""
-    team = silence([[], [], [], ["task-1"]], lease=3000, members=(BOB, MIA, ANN))
+    team = silence([[], [], [], ["task-1"], ["task-1"], ["task-4", "task-5"]], lease=3000, members=(BOB, MIA, ANN))
     for caller, task in ((MIA, "2"), (ANN, "3")):
         claims.claim(team, ALPHA, caller, task)
 
@@ -173,7 +173,7 @@ def test_the_leader_hears_once_for_which_task_everything_waits(silence: Callable
         clock.advance(after)
         for caller in (BOB, MIA, ANN):
             presence.announce(team, ALPHA, caller, "here")
-        advice = "or, to continue without it: teams update-task task-4 --unblock task-1"
+        advice = "or, to let them start now: teams update-task task-4,task-5 --unblock task-1 --after task-1"
         return any(text.startswith("everything waits for task-1") and advice in text for text in told(team))
 
     clock.advance(110)
