@@ -354,7 +354,7 @@ class Lookout:
             asking = [
                 message
                 for message in asking
-                if len(message.recipients or ()) < 2 or mail.asks_for_something(self.store, team, message)
+                if len(message.recipients or ()) < 2 or message.ack_by or steps.is_question(message.message)
             ]
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 

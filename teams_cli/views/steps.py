@@ -33,7 +33,8 @@ _EXAMPLE = """- id: a
 # after: [a] (it may start at once, but is completed after a)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
-_SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")
+_QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
+_SIGNS_OF_ASKING = (*_QUESTION_MARKS, "please", "tell me", "let me know")
 _SIGNS_OF_NO_NEED = ("no answer needed", "no reply needed", "needs no answer", "no need to answer", "no need to reply")
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
@@ -87,6 +88,11 @@ def asks(body: str) -> bool:
     """Return whether the text of a message asks its reader for something."""
     text = body.lower()
     return any(sign in text for sign in _SIGNS_OF_ASKING) and not any(sign in text for sign in _SIGNS_OF_NO_NEED)
+
+
+def is_question(body: str) -> bool:
+    """Return whether the text of a message has a question."""
+    return any(mark in body for mark in _QUESTION_MARKS)
 
 
 def after_reading(

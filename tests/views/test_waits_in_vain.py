@@ -49,7 +49,7 @@ def test_a_wait_in_vain_says_when_files_of_a_silent_owner_changed(shop: Shop) ->
 
 def test_what_a_member_tells_several_others_does_not_end_the_leaders_wait(cli: Cli) -> None:
     in_progress(cli, "bob", "one")
-    cli.ok("send-message", "lea,mia", "parser.py is on main", agent="bob")
+    cli.ok("send-message", "lea,mia", "parser.py is on main: whoever uses it, please merge", agent="bob")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
     cli.ok("send-message", "lea,mia", "may I rename it?", agent="bob")
     said = cli("wait", "--needed", "--timeout", "60", agent="lea").stdout
