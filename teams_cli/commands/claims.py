@@ -8,7 +8,14 @@ from teams_cli import environment, errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_left
-from teams_cli.commands.task_documents import line, taken, to_document, words_of_claimed, words_of_claimed_knowing
+from teams_cli.commands.task_documents import (
+    line,
+    taken,
+    to_document,
+    words_of_claimed,
+    words_of_claimed_knowing,
+    words_of_completed_too,
+)
 from teams_cli.messages import events
 from teams_cli.messages.messages import Message, quote_bounded
 from teams_cli.tasks import claims
@@ -121,6 +128,8 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
     """
 
     def find_task() -> News:
+        if completed_too := _complete_asked(call):
+            document["completedToo"] = completed_too
         if claims.may_claim_now(call.store, call.load_team(), call.known_caller):
             if wait is not None:
                 from teams_cli.views.concerns import ANYTHING
@@ -141,6 +150,15 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
         return {}
 
     return document | _unless_team_closed(call, find_task)
+
+
+def _complete_asked(call: Call) -> list[dict[str, Any]]:
+    """Complete the tasks that the caller asked to complete before this was possible, and return them as JSON."""
+    if claims.may_claim_now(call.store, call.load_team(), call.known_caller):
+        return []  # the caller has no task that it can go on with
+    from teams_cli.commands import completions
+
+    return completions.complete_asked(call)
 
 
 def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
@@ -189,7 +207,8 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
 
 def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
     """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something that
-    comes first. If another agent claims the task before, the wait goes on.
+    comes first. If another agent claims the task before, the wait goes on. Tasks that the caller asked to complete are
+    completed as soon as this is possible, and returned under `completedToo`.
 
     Raises:
         WaitRanOut: Nothing came within *timeout* seconds.
@@ -202,21 +221,47 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
     began, remaining, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     reports_ready = True
+    completed = _complete_asked(call)
     while True:
         awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
-        news = concerns.wait(
-            call.store, call.team, call.known_caller, remaining, notes.append, call.say, awaited, again, tend
-        )
+        try:
+            news = concerns.wait(
+                call.store, call.team, call.known_caller, remaining, notes.append, call.say, awaited, again, tend
+            )
+        except errors.TeamsError:
+            for line_of_task in words_of_completed_too({"completedToo": completed}):
+                call.say(line_of_task)
+            raise
+        if _says_completable(news) and (completed_now := _complete_asked(call)):
+            completed += completed_now
+            news = _without_completable(news, {task["id"] for task in completed})
         news_to_show = _claim_after(call, news)
         if news_to_show is not None:
             for note in notes:
                 call.once_shown(note)
-            return news_to_show
+            return {**news_to_show, **({"completedToo": completed} if completed else {})}
         for note in notes:
             note()
         remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
         reports_ready = False  # the task that was just missed need not be reported again
+
+
+def _says_completable(news: News) -> bool:
+    """Return whether the *news* says that the caller can go on with a task of its own, or complete it."""
+    notices = [events.of(Message.from_json(message))[0] for message in news["messages"]]
+    return events.TASK_COMPLETABLE in notices or any(event["what"] == "held" for event in news["happened"])
+
+
+def _without_completable(news: News, ids: set[str]) -> News:
+    """Return the *news* without what says that the tasks with these *ids* can be completed."""
+
+    def is_needed(message: dict[str, Any]) -> bool:
+        event, task_id = events.of(Message.from_json(message))
+        return event != events.TASK_COMPLETABLE or task_id not in ids
+
+    happened = [event for event in news["happened"] if event["what"] != "held" or event["id"] not in ids]
+    return {**news, "messages": list(filter(is_needed, news["messages"])), "happened": happened}
 
 
 def _claim_after(call: Call, news: News) -> News | None:
@@ -275,7 +320,7 @@ def words_of_heartbeat(done: dict[str, Any]) -> Parts:
 
 
 def words_of_news(news: dict[str, Any]) -> Parts:
-    lines: Parts = []
+    lines: Parts = [*words_of_completed_too(news)]
     if timed_out := news.get("timedOut"):
         missing = timed_out.get("tasksMissing")
         too_few = f", {missing} short of the number of completed tasks that you waited for" if missing else ""

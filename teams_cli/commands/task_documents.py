@@ -268,6 +268,16 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
     return _claimed(task, text_lines(task))
 
 
+def words_of_completed_too(document: dict[str, Any]) -> list[str]:
+    """Return lines about the tasks that were completed now because their owner had asked for it before."""
+    checked = ", as you asked; its check passed"
+    return [
+        each
+        for task in document.get("completedToo", ())
+        for each in line(task, checked if "check" in task else ", as you asked")
+    ]
+
+
 def words_of_claimed_too(document: dict[str, Any]) -> Parts:
     return words_of_claimed(document["claimed"]) if "claimed" in document else []
 
@@ -318,8 +328,8 @@ def after_line(task: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
-    how = f"completing it with --next --wait waits for that or claims other work meanwhile; to wait now: {wait}"
-    return [f"completes after: {_states(rows)}; {how}"]
+    how = "complete it with --next --wait when you are done: you get other work until it can be completed"
+    return [f"completes after: {_states(rows)}; {how}; to wait now: {wait}"]
 
 
 def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
-from teams_cli import environment, errors, text
+from teams_cli import errors, text
 from teams_cli.clock import length
-from teams_cli.commands import landing_queue
+from teams_cli.commands import completions, landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
@@ -16,11 +14,11 @@ from teams_cli.commands.task_documents import (
     taken,
     to_document,
     words_of_claimed_too,
+    words_of_completed_too,
 )
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, dependencies, editing, tasks
-from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, IN_REVIEW, PRIORITIES, STATUSES, Task
-from teams_cli.teams import presence
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,30 +68,18 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         pairs = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | remarks for changed, remarks in pairs]
     changed, remarks = _change_one(call, ids[0], edit, files, wait)
-    if changed.status == "completed":  # it lands first, for which a caller that waits waits longer
-        document = landing_queue.landed_too(call, changed, wait or 0)
-    else:
-        document = to_document(call, changed)
-        if changed.status == IN_REVIEW:  # it lands when it is accepted
-            call.try_to(lambda: landing_queue.note_queued(call, changed))
-    document |= remarks
-    if document.get("lands", {}).get("state") in ("red", "conflict"):  # the task is its owner's again
+    document = completions.follow_up(call, changed, edit, wait or 0) | remarks
+    if completions.was_sent_back(document):
         from teams_cli.views import steps
 
         call.next_step = steps.complete(document["id"])
         return document
-    is_own = changed.owner == call.agent
-    has_ended_own = is_own and edit.status in ("completed", "failed")
-    if has_ended_own:
-        from teams_cli.views import mail
-
-        # The task is changed already, so a failure here is only reported.
-        call.try_to(lambda: mail.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if next:
         from teams_cli.commands import claims
 
         return claims.add_next_task(call, document, wait)
-    if has_ended_own or (is_own and edit.result is not None):
+    has_result_of_own = changed.owner == call.agent and edit.result is not None
+    if has_result_of_own or completions.has_ended_own(call, changed, edit):
         call.try_to(call.set_next_step)
     return document
 
@@ -108,27 +94,13 @@ def _change_one(
         return changes.change_task(call.store, call.team, call.caller, task, edit)
     if wait:
         _wait_for_predecessors(call, task, edit, wait)
-    from teams_cli.agents import completing
-
-    if edit.status == "completed":
-        landing_queue.note_completing(call, task)
-    try:
-        if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
-            call.signs.notify_of_conflicts()
-    except errors.TeamsError:  # if the caller is refused, the change of the task says so
-        pass
-    attached = []
-    if files:
-        from teams_cli.tasks import evidence
-
-        attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    workplace = checks.Workplace(_directory_of_work(call), call.environ)
-    return completing.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
+    return completions.complete(call, task, edit, files)
 
 
 def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
-    in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is claimed.
+    in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is claimed,
+    and this one is completed by a later command.
 
     Raises:
         TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
@@ -143,9 +115,11 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     completable = conditions.completable(call.store, call.team, task.id)
     if completable.look(call.store, call.team, Alarm()) or dependencies.pending_for_owner(call.store, call.team, task):
         return
-    if edit.result is not None and edit.append is None:
-        only_result = changes.Edit(result=edit.result, claim=edit.claim)
-        changes.change_task(call.store, call.team, call.caller, task.id, only_result)
+    can_be_later = not (edit.attaches_files or edit.changes_fields)
+    is_new_wish = can_be_later and not task.completion_is_asked
+    if edit.append is None and (is_new_wish or edit.result is not None):
+        to_keep = changes.Edit(result=edit.result, claim=edit.claim, completes_later=can_be_later)
+        changes.change_task(call.store, call.team, call.caller, task.id, to_keep)
     awaited = [completable, conditions.news_there(call.store, call.team, call.agent)]
     other_work = conditions.task_claimed(call.store, call.team, call.known_caller, before=awaited)
     try:
@@ -160,19 +134,21 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
         if "task" in news:
             return
         if "claimed" in news:
-            _refuse_after_claim(call, task.id, news["claimed"])
+            _refuse_after_claim(call, task, news["claimed"], can_be_later)
         advice = "Then repeat" if _show_mail(call) else "Read what came: teams read-messages. Then repeat"
         why = f"{', '.join(news['unread'])} came while it waited for other tasks"
-    if edit.attaches_files or edit.changes_fields:
-        repeat = "the same command, with all its options"
-    else:
+    if can_be_later:
         kept = " (its result is kept)" if edit.result is not None or task.result else ""
         repeat = f"teams update-task {task.id} --status completed{edit.options}{kept}"
+    else:
+        repeat = "the same command, with all its options"
     raise errors.TaskBlocked(f"{task.id} is not completed yet: {why}", f"{advice}: {repeat}")
 
 
-def _refuse_after_claim(call: Call, task_id: str, claimed: Task) -> NoReturn:
-    """Show the task that was *claimed* while the one with the *task_id* waited, and refuse to complete the latter."""
+def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: bool) -> NoReturn:
+    """Show the task that was *claimed* while *task* waited for others, and refuse to complete *task* now. If it
+    *completes_later*, a later command of the caller completes it.
+    """
     from teams_cli.commands import claims
 
     news = {"claimed": taken(call, claimed)}
@@ -182,8 +158,10 @@ def _refuse_after_claim(call: Call, task_id: str, claimed: Task) -> NoReturn:
         call.problems += call.record_shown()
     else:
         advice += f" (its text: teams show-task {claimed.id})"
-    refusal = f"{task_id} is not completed yet: it waits for other tasks, and you are notified when they are completed"
-    raise errors.TaskBlocked(f"{refusal}. Its result is kept", advice)
+    before = dependencies.before_completion(task, dependencies.stored(call.store, call.team))
+    refusal = f"{task.id} is not completed yet: it waits for {text.listed([each.id for each in before])}"
+    then = "your --next after that completes it" if completes_later else "you are notified when that is completed"
+    raise errors.TaskBlocked(f"{refusal}. Its result is kept, and {then}", advice)
 
 
 def _show_mail(call: Call) -> bool:
@@ -203,19 +181,6 @@ def _show_mail(call: Call) -> bool:
     if is_shown:
         call.problems += call.record_shown()
     return is_shown
-
-
-def _directory_of_work(call: Call) -> str:
-    """Return the directory in which the check runs: the current directory if it is in a checkout, or else the worktree
-    in which the caller was last seen, if there is one.
-    """
-    if environment.checkout_around(call.workplace):
-        return call.workplace
-    if presence.load(call.store, call.team, call.agent).worktree:
-        from teams_cli.agents import checkouts
-
-        return checkouts.seen_in(call.store, call.team, call.agent) or call.current_directory
-    return call.current_directory
 
 
 def _note(call: Call, task: str, text: str) -> Any:
@@ -256,7 +221,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")
-    return [*lines, *words_of_claimed_too(task)]
+    return [*lines, *words_of_completed_too(task), *words_of_claimed_too(task)]
 
 
 def words_of_noted(task: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from teams_cli.store.retrying import update, update_all
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.assigning import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_PROGRESS, IN_REVIEW, TASK, Task
+from teams_cli.tasks.tasks import COMPLETION_ASKED, EDITABLE, FINISHED, IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Standing, require, standing_of
 from teams_cli.teams.teams import Team
@@ -59,6 +59,7 @@ class Edit:
         check_from: str | None = None,
         options: str = "",
         attaches_files: bool = False,
+        completes_later: bool = False,
         **fields: Any,
     ) -> None:
         if strange := fields.keys() - set(EDITABLE):
@@ -84,6 +85,8 @@ class Edit:
         self.evidence: list[Evidence] = []
         self.attaches_files = attaches_files
         """Whether files are attached to the task as evidence."""
+        self.completes_later = completes_later
+        """Whether the owner wants the task completed once the tasks before it are."""
         self.uid: str | None = None
         """The uid of the command: a repeat appends nothing twice."""
         self.options = options
@@ -114,7 +117,7 @@ class Edit:
         if self.owner and self.unassign:
             raise errors.WrongUsage("--owner and --unassign can't be combined", "Choose one.")
         sets_status_or_owner = self.status or self.result is not None or self.owner or self.unassign
-        if not (self.changes_fields or sets_status_or_owner or self.attaches_files):
+        if not (self.changes_fields or sets_status_or_owner or self.attaches_files or self.completes_later):
             raise errors.WrongUsage("nothing to change is given", "Give: --status, --result, --title, …")
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
@@ -275,7 +278,7 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
             reviewer = checks.reviewer(standing, edit.fields["review_by"])
             edit = edit.having(fields={**edit.fields, "review_by": reviewer})
         changed = editing.with_fields(store, changed, edit, standing.name)
-    if edit.status or edit.result is not None or edit.attaches_files:
+    if edit.status or edit.result is not None or edit.attaches_files or edit.completes_later:
         changed = _with_status(store, changed, edit, standing)
     if edit.owner:
         changed = _with_owner(store, changed, edit.owner, standing, edit.force)
@@ -376,7 +379,9 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with a new result or more attachments, and a note of it if the task was ever finished."""
+    """Return the task with a new result or more attachments, and a note of it if the task was ever finished. The wish
+    to complete the task later is noted as well.
+    """
     refuse_stranger(task, standing.name)
     result, checked = task.result, task.checked
     if edit.result is not None:
@@ -388,6 +393,8 @@ def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
         evidence=[*(task.evidence or ()), *edit.evidence] or None,
         updated_at=teams.now(store),
     )
+    if edit.completes_later and not task.completion_is_asked:
+        amended = amended.noted(teams.now(store), standing.name, COMPLETION_ASKED)
     was_finished = task.status in FINISHED or any(note.what == "reopened" for note in task.notes)
     if not was_finished or (result == task.result_so_far and not edit.evidence):
         return amended

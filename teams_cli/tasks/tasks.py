@@ -51,7 +51,8 @@ _MAX_RESULT_SHOWN = 2000
 
 class Note(Record):
     """An event of a task. Its kind is claimed, released, expired, completed, failed, cancelled, reopened, amended,
-    kept, accepted, rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
+    kept, accepted, rejected, landed, edited (with the *changed* keys), note (with the *added* text), completion-asked
+    (the owner wants the task completed once the tasks before it are), or completion-refused (this was tried then).
 
     *owner* is the member that lost the task by the event. *silent* says that the only reason was its silence, so this
     member may claim the task again.
@@ -73,6 +74,7 @@ class Note(Record):
 
 
 _TITLE_IN_HINT, _MOST_IN_HINT = 60, 3
+COMPLETION_ASKED, COMPLETION_REFUSED = "completion-asked", "completion-refused"
 _RESULT_EVENTS = ("amended", "in_review", "completed", "failed")
 """The events at which a result may be given."""
 EDITABLE = ("title", "description", "priority", "check", "review_by")
@@ -255,6 +257,13 @@ class Task(Record):
         if was_reopened and not any(note.what in _RESULT_EVENTS for note in since):
             return None
         return self.result
+
+    @property
+    def completion_is_asked(self) -> bool:
+        """Whether the owner wants the task completed once the tasks before it are, and no attempt was refused since."""
+        kinds = (COMPLETION_ASKED, COMPLETION_REFUSED)
+        notes = [note.what for note in self.notes if note.claim == self.claim and note.what in kinds]
+        return notes[-1:] == [COMPLETION_ASKED]
 
     def was_claimed_by(self, agent: str) -> bool:
         """Whether the notes say that the agent once owned the task."""

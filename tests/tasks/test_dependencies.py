@@ -54,7 +54,7 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     shown = cli("claim-task", "3", agent="bob").stdout
     assert "completes after: task-2 (pending), task-1 (pending); " in shown
     assert (
-        "waits for that or claims other work meanwhile; to wait now: teams wait --task task-2 --timeout 540\n" in shown
+        "you get other work until it can be completed; to wait now: teams wait --task task-2 --timeout 540\n" in shown
     )
     cli.ok("claim-task", "2", agent="ann")
     assert (
@@ -145,7 +145,7 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     shown, problem = (stream.decode() for stream in waiting.communicate(timeout=TIMEOUT))
     assert waiting.returncode == 11, problem
     assert "task-3" in shown and "count the birds" in shown
-    assert "task-2 is not completed yet: it waits for other tasks, and you are notified when they are" in problem
+    assert "task-2 is not completed yet: it waits for task-1. Its result is kept, and your --next after that" in problem
     assert "Meanwhile task-3 is yours: teams update-task task-3 --status completed --result RESULT --next" in problem
     assert [row["status"] for row in cli.ok("get-tasks", "--owner", "bob")] == ["in_progress", "in_progress"]
     assert cli.ok("brief", agent="bob")["next"].startswith("teams update-task task-3 --status completed --result")
@@ -160,11 +160,12 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
     until_asleep(waiting)
     cli.ok("update-task", "1", "--status", "completed", "--result", "r", agent="mia")
-    assert ended(waiting)["next"] == "teams update-task task-2 --status completed --next --wait 540"
-    completed = cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    completed = cli.ok("wait", "--task", "2", "--timeout", "60", agent="lea")["task"]  # bob's wait completes it
     assert (completed["status"], completed["result"]) == ("completed", "r")
     cli.ok("create-task", "five", "--after", "4", "--for", "bob", agent="lea")
-    cli.ok("claim-task", "5", agent="bob")
+    ended_news = ended(waiting)
+    assert ended_news["claimed"]["id"] == "task-5" and ended_news["messages"] == []
+    assert [task["id"] for task in ended_news["completedToo"]] == ["task-2"]
     cli.ok("create-task", "six", agent="lea")
     refused = cli("update-task", "5", *ends, "--json", agent="bob")  # its answer is one document
     assert refused.status == 11 and "(its text: teams show-task task-6)" in refused.error["hint"]
@@ -176,6 +177,39 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     assert "--unblock task-4" in cli("update-task", "5", "--status", "completed", agent="bob").stderr
     cli.ok("create-task", "seven", agent="lea")
     assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
+
+
+def test_a_kept_completion_that_fails_is_left_to_its_owner(tmp_path: Path) -> None:
+    """It is tried once, with the owner's next command, which shows why it failed."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("create-task", "one", agent="lea")
+    for _ in "23":
+        cli.ok("create-task", "late", "--after", "1", "--check", "test -f it", "--check-in", str(tmp_path), agent="lea")
+    cli.ok("claim-task", "1", agent="mia")
+    ends = ("--status", "completed", "--result", "r", "--next")
+    for number in "23":
+        cli.ok("claim-task", number, agent="bob")
+        assert cli("update-task", number, *ends, "--wait", "0.1", agent="bob").status == 11
+    cli.ok("update-task", "1", *ends, agent="mia")
+    cli.ok("create-task", "four", "--for", "bob", agent="lea")
+    cli.ok("claim-task", "4", agent="bob")
+    failed = cli("update-task", "4", *ends, agent="bob")
+    assert failed.status == 0 and "task-2 is not done: `test -f it`: exit status 1" in failed.stderr
+    assert failed.stdout.startswith("task-4: completed by bob") and "task-2: in_progress by bob" in failed.stdout
+    assert cli.ok("show-task", "2")["notes"][-1]["what"] == "completion-refused"
+    (tmp_path / "it").write_text("")
+    done = cli("update-task", "2", "--status", "completed", "--next", agent="bob").stdout
+    assert done.startswith("task-2: completed by bob, its check passed") and "task-3: in_progress by bob" in done
+    cli.ok("create-task", "five", agent="lea")
+    cli.ok("claim-task", "5", agent="mia")
+    cli.ok("update-task", "3", "--after", "5", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert cli("update-task", "3", *ends, "--wait", "0.1", agent="bob").status == 11
+    cli.ok("create-task", "six", "--for", "bob", agent="lea")
+    cli.ok("claim-task", "6", agent="bob")
+    cli.ok("update-task", "5", *ends, agent="mia")
+    done = cli("update-task", "6", *ends, agent="bob").stdout
+    assert "\ntask-3: completed by bob, as you asked; its check passed: late\n" in done
 
 
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
