@@ -72,13 +72,16 @@ def _create(call: Call, title: str | None, keep_for: str | None, from_: str | No
         "check_in": check_in and os.path.abspath(os.path.join(call.directory, check_in)),
         "check_from": checks.set_from(check, call.current_directory),
     }
+    blocked = [id_of(ref, "task") for ref in fields.pop("blocks")]
     draft = Task(title=title, created_at="", **fields)
-    if keep_for is None:
+    if not (keep_for or blocked):
         return _documents(call, [tasks.create(call.store, call.team, call.caller, draft)])[0]
     from teams_cli.tasks import creating
 
-    refuse_stopped(call, keep_for)
-    return _documents(call, [creating.create_for(call.store, call.team, call.caller, draft, keep_for)])[0]
+    if keep_for:
+        refuse_stopped(call, keep_for)
+    planned = creating.Planned(title, draft, draft.blocked_by, keep_for, draft.after or (), blocked)
+    return _documents(call, creating.create_all(call.store, call.team, call.caller, [planned]))[0]
 
 
 def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
@@ -134,7 +137,7 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
         draft = creating.of_template(call.team, entry, call.directory)
         if entry.keep_for:
             refuse_stopped(call, entry.keep_for)
-        planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
+        planned.append(creating.Planned(entry.id, draft, entry.blocked_by, entry.keep_for, entry.after, entry.blocks))
     created = creating.create_all(call.store, call.team, call.caller, planned)
     call.try_to(call.set_next_step)  # the tasks are created already
     return _documents(call, created)
@@ -449,6 +452,7 @@ COMMANDS = table(
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task that must be completed first.", metavar="ID", many=True),
         AFTER,
+        option("--blocks", "A task that must wait for this one.", metavar="ID", many=True, seldom=True),
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches",

@@ -293,11 +293,12 @@ class _Launch:
                 continue
             task = creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
             blockers = [existing.get(key, key) for key in template.blocked_by]
-            keep_for, after = None, []
-            if isinstance(template, ListedTask):  # the tasks of a workflow have neither
-                keep_for = template.keep_for
+            plan = Planned(template.id, task, blockers)
+            if isinstance(template, ListedTask):  # the tasks of a workflow have none of this
                 after = [existing.get(key, key) for key in template.after]
-            planned.append(Planned(template.id, task, blockers, keep_for, after))
+                blocks = [existing.get(key, key) for key in template.blocks]
+                plan = plan._replace(keep_for=template.keep_for, after=after, blocks=blocks)
+            planned.append(plan)
         created = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
         return [task.id for task in created]
 

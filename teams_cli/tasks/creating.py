@@ -8,8 +8,8 @@ from typing import NamedTuple
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
-from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.tasks import assigning, changes, checks, claims, dependencies, editing, tasks
+from teams_cli.tasks.tasks import FINISHED, TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
 from teams_cli.workflows import ordering
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.permission import Caller
     from teams_cli.workflows.model import TaskTemplate
-
-
-def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is assigned to the member *name*, and notify this member. The member may have yet to join.
-
-    Raises:
-        AgentNotFound: The member left the team, or was shut down.
-        NotAllowed: The member may not claim the task.
-        TaskNotFound, InvalidValue: As for `tasks.create`.
-    """
-    standing = require(store, team_name, caller, "create-task", draft.title)
-    refuse_unfit(standing, draft, name)
-    for task_id in draft.waits_for:
-        tasks.get(store, team_name, task_id)
-    assigned = assigning.draft_assigned(draft, dependencies.stored(store, team_name), name, standing.name)
-    task = tasks.create(store, team_name, standing.caller, assigned)
-    deliver(store, team_name, TASK, task)
-    return task
 
 
 def refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
@@ -65,8 +47,9 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 
 class Planned(NamedTuple):
-    """A task to create, in a list of tasks. *key* is its name in the list. *waits_for* and *after* have keys of the
-    list, or ids of existing tasks. The task is assigned to the member *keep_for*; to nobody if this is None.
+    """A task to create, in a list of tasks. *key* is its name in the list. *waits_for*, *after* and *blocks* (the tasks
+    that wait for this one) have keys of the list, or ids of existing tasks. The task is assigned to the member
+    *keep_for*, which may have yet to join; to nobody if this is None.
     """
 
     key: str
@@ -74,25 +57,33 @@ class Planned(NamedTuple):
     waits_for: Sequence[str]
     keep_for: str | None = None
     after: Sequence[str] = ()
+    blocks: Sequence[str] = ()
 
 
 def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
     """Add the *planned* tasks with their dependencies in one commit. Each is added after the tasks that it waits for.
+    Then make existing tasks wait for those that block them.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
-        TaskNotFound: A task waits for a task that is neither in the list nor in the team.
+        TaskNotFound: A task waits for, or blocks, a task that is neither in the list nor in the team.
         DependencyCycle: Some tasks wait for each other.
-        AgentNotFound, NotAllowed: As for `create_for` and `tasks.create`.
+        WrongState: A task that is to be blocked has ended.
+        AgentNotFound: A member to whom a task is assigned left the team, or was shut down.
+        NotAllowed: As for `tasks.create`; a member may not claim its task; or you may not change a blocked task.
+        Conflict: The tasks were created, but one that they block changed meanwhile, and does not wait for them.
     """
-    standing = require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
+    standing = require(
+        store, team_name, caller, "create-task", f"{len(planned)} tasks" if len(planned) > 1 else planned[0].draft.title
+    )
     keys = [item.key for item in planned]
     if len({*keys}) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
-    refs = {ref for item in planned for ref in (*item.waits_for, *item.after)} - set(keys)
+    refs = {ref for item in planned for ref in (*item.waits_for, *item.after, *item.blocks)} - set(keys)
     existing = {ref: tasks.get(store, team_name, ref) for ref in sorted(refs)}  # a reference is an id or a number
-    ordered = _ordered(planned)
+    ordered = _ordered([_with_blockers_of_list(item, planned) for item in planned])
+    _refuse_unblockable(store, standing, ordered, existing)
     now = teams.now(store)
     drafts = [tasks.drafted(standing, item.draft, now) for item in ordered]
     for item in ordered:
@@ -118,7 +109,39 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
     for task in created:
         tasks.note_created(store, task)
         deliver(store, team_name, TASK, task)
+    blockers: dict[str, list[str]] = {}
+    for item, task in zip(ordered, created, strict=True):
+        for blocked_id in {existing[ref].id for ref in item.blocks if ref in existing}:
+            blockers.setdefault(blocked_id, []).append(task.id)
+    for blocked_id, new_ids in blockers.items():
+        try:
+            changes.change_task(store, team_name, caller, blocked_id, changes.Edit(block=new_ids))
+        except errors.TeamsError as error:
+            problem = f"{text.listed(new_ids)} created, but {blocked_id} does not wait for that: {error.message}"
+            raise errors.Conflict(problem, f"See: teams show-task {blocked_id}") from None
     return created
+
+
+def _with_blockers_of_list(item: Planned, planned: list[Planned]) -> Planned:
+    """Return the task with those of the *planned* tasks that say that they block it among its blockers."""
+    return item._replace(waits_for=[*item.waits_for, *(other.key for other in planned if item.key in other.blocks)])
+
+
+def _refuse_unblockable(store: Store, standing: Standing, ordered: list[Planned], existing: dict[str, Task]) -> None:
+    """Refuse new tasks that block an *existing* task which has ended, which the caller may not change, or for which the
+    new task itself waits. *ordered* has the new tasks, each after those for which it waits.
+    """
+    awaited: dict[str, set[str]] = {}  # for each new task: the existing tasks for which it waits, also through others
+    for item in ordered:
+        awaited[item.key] = set()
+        for ref in (*item.waits_for, *item.after):
+            awaited[item.key] |= {existing[ref].id} if ref in existing else awaited[ref]
+        for task in (existing[ref] for ref in item.blocks if ref in existing):
+            if task.status in FINISHED:
+                problem = f"{task.id} is {task.status}, so nothing can block it; nothing was created"
+                raise errors.WrongState(problem, f"See: teams show-task {task.id}")
+            editing.refuse_foreign(task, standing.name, standing.leads or standing.manages)
+            dependencies.refuse_cycle(store, standing.team.name, task.id, awaited[item.key])
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:

@@ -33,14 +33,15 @@ _ONLY_IN_RUNS = {"prompt", "attempts", "each"}
 
 
 class ListedTask(TaskTemplate):
-    """A task in a list. Unlike a task of a workflow, it can be assigned to a member, and it can be completed only after
-    certain other tasks.
+    """A task in a list. Unlike a task of a workflow, it can be assigned to a member, it can be completed only after
+    certain other tasks, and existing tasks can be made to wait for it.
 
-    A workflow needs neither: it has no members yet, and its tasks end with their commands.
+    A workflow needs none of this: it has no members and no other tasks yet, and its tasks end with their commands.
     """
 
     keep_for: Name | None = Field(default=None, alias="for")
     after: Names = Field(default=[])
+    blocks: Names = Field(default=[])
 
     @property
     def waits_for(self) -> dict[str, list[str]]:
@@ -67,7 +68,7 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
         draft = {"title": row} if isinstance(row, str) else row
         if isinstance(draft, dict):  # anything else is refused by the check of its form
             draft = {key: value for key, value in draft.items() if value is not None}
-            ids = {key: _numbers_as_text(draft[key]) for key in ("id", "blockedBy", "after") if key in draft}
+            ids = {key: _numbers_as_text(draft[key]) for key in ("id", "blockedBy", "after", "blocks") if key in draft}
             draft = {"id": str(number), **draft, **ids}
         drafts.append(draft)
     try:

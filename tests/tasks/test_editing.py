@@ -118,6 +118,31 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice).stderr
 
 
+def test_a_new_task_can_block_one_that_exists(cli: Cli) -> None:
+    """So can a task of a list, which can also block another one of the list. The owner of a blocked one hears it."""
+    cli.ok("create-task", "docs", agent="lea")
+    cli.ok("create-task", "release", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli.ok("create-task", "a name", "--blocks", "1,2", agent="lea")["id"] == "task-3"
+    text = "[{id: a, title: tests, blocks: [b, 2]}, {id: b, title: fix, blocks: 2}, {title: c, blocks: [2], for: mia}]"
+    made = cli.ok("create-task", "--from", "-", agent="lea", stdin=text.encode())
+    assert [(task["title"], task["blockedBy"]) for task in made] == [("tests", []), ("fix", ["task-4"]), ("c", [])]
+    assert cli.ok("show-task", "2")["blockedBy"] == ["task-3", "task-4", "task-5", "task-6"]
+    assert "lea edited task-1 (docs): waits for: task-3" in cli("read-messages", agent="bob").stdout
+    cli.ok("update-task", "1", "--unblock", "3", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    for more, text, why in (
+        (["--blocks", "1"], "", (11, "wrong_state")),
+        (["--blocks", "9"], "", (10, "task_not_found")),
+        (["--blocks", "4", "--after", "2"], "", (11, "dependency_cycle")),
+        ([], "[{id: a, title: t, blockedBy: [2]}, {title: u, blockedBy: [a], blocks: [3]}]", (11, "dependency_cycle")),
+    ):
+        words = ["--from", "-"] if text else ["more"]
+        assert cli.refused("create-task", *words, *more, agent="lea", stdin=text.encode()) == why, more
+    assert len(cli.ok("get-tasks")) == 6
+
+
 def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
     example = cli("spawn-team", "beta", agent="lea").stdout.partition("<<'.'\n")[2].removesuffix(".\n")
     keys = {field.alias or name for name, field in ListedTask.model_fields.items()} - {"prompt", "attempts", "each"}

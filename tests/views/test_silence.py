@@ -152,7 +152,8 @@ def test_the_leader_hears_that_all_ready_tasks_are_for_members_that_have_not_joi
     joining.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
     for name in ("ann", "mia"):
-        creating.create_for(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""), name)
+        draft = Task(team_name=ALPHA, title="t", created_at="")
+        creating.create_all(store, ALPHA, LEA, [creating.Planned("a", draft, [], name)])
     clock.advance(59)
     assert told(store) == []
     clock.advance(2)

@@ -53,7 +53,7 @@ def _tasks() -> Schema:
     task = schema["$defs"]["ListedTask"]
     task["required"].remove("id")
     task["properties"]["id"] = _ID
-    for key in ("blockedBy", "after"):
+    for key in ("blockedBy", "after", "blocks"):
         task["properties"][key]["anyOf"] = [{"items": _ID, "type": "array"}, {"type": ["integer", "string"]}]
     rows = {"type": "array", "minItems": 1, "items": {"anyOf": [schema["items"], {"type": "string"}]}}
     wrapped = {"type": "object", "properties": {"tasks": rows}, "required": ["tasks"]}
