@@ -127,7 +127,7 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
     is_agent = parameter.metavar in ("AGENT", "TO") and parameter.name != "agent_id"
     if not (is_team or is_task or is_agent or parameter.name == "workflow"):
         return []
-    from teams_cli.cli.calls import make_call
+    from teams_cli.cli.command_line import make_call
 
     options = {_GLOBAL_OPTIONS[word]: value for word, value in pairwise(before) if word in _GLOBAL_OPTIONS}
     try:

@@ -107,7 +107,7 @@ def _run(words: list[str]) -> int:
     before_texts = words[: words.index("--")] if "--" in words else words  # behind `--`, --help is a text
     if not words or _HELP.intersection(before_texts):
         return _help(words)
-    from teams_cli.cli.parse import parse
+    from teams_cli.cli.command_line import parse
 
     try:
         command, values = parse(words)
@@ -134,10 +134,10 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
     is_help = not words or bool(_HELP.intersection(words))
     if not (is_named or is_help):
         return None
-    from teams_cli.cli import calls
+    from teams_cli.cli import command_line
 
     try:
-        call = calls.make_call(flags, os.environ, _ask_person, _write_stderr)
+        call = command_line.make_call(flags, os.environ, _ask_person, _write_stderr)
         call.given_team = call.given_team or call.only_team()
         if is_named:
             call.signs.note_seen(only_leases=True)
@@ -190,15 +190,15 @@ def _command_to_explain(words: list[str]) -> Command | None:
 
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters, print its answer, and return the exit status."""
-    from teams_cli.cli import calls
+    from teams_cli.cli import command_line
     from teams_cli.store.retrying import Ended, meanwhile
 
     as_json = values.pop("as_json")
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    flags = {name: values.pop(name, None) for name in calls.FLAGS}
-    call = calls.make_call(
+    flags = {name: values.pop(name, None) for name in command_line.FLAGS}
+    call = command_line.make_call(
         flags, os.environ, _ask_person, lambda line: _write_stderr(one_part(line)), command.for_person
     )
     call.max_bytes = 0 if as_json else MOST_ANSWER  # 0: no limit

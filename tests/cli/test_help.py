@@ -10,7 +10,7 @@ import pytest
 
 from teams_cli import commands, extensions
 from teams_cli.cli import completing, guide, mistakes
-from teams_cli.cli.parse import parse
+from teams_cli.cli.command_line import parse
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM
 from tests.docs.pages import text_of
 from tests.support.cli import Cli, add_tasks, make_team

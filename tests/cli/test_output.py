@@ -127,7 +127,7 @@ def test_an_interrupt_while_it_is_loaded(wrapped: bool) -> None:
 import sys
 from teams_cli.__main__ import main
 def interrupt(event, details):
-    if event == "exec" and details[0].co_filename.endswith("cli/{"parse" if wrapped else "main"}.py"):
+    if event == "exec" and details[0].co_filename.endswith("cli/{"command_line" if wrapped else "main"}.py"):
         raise {raised}
 sys.addaudithook(interrupt)
 sys.argv[1:] = ["get-tasks"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 
 from teams_cli import errors
-from teams_cli.cli import parse
+from teams_cli.cli import command_line
 from teams_cli.views import steps
 from tests.docs import prose, sources
 from tests.docs.pages import GENERATED, OTHERS, PAGES, text_of
@@ -54,7 +54,7 @@ def test_it_names_no_class_of_the_program() -> None:
 def test_what_is_next_can_be_run() -> None:
     for page in [*PAGES, *OTHERS]:
         for words in prose.next_commands(text_of(page)):
-            assert words[0] == "teams" and parse.parse(words[1:]), f"{page}: {words}"
+            assert words[0] == "teams" and command_line.parse(words[1:]), f"{page}: {words}"
 
 
 def test_what_answers_say_is_next_can_be_run() -> None:
@@ -64,7 +64,7 @@ def test_what_answers_say_is_next_can_be_run() -> None:
     found += [steps.propose("task-1"), steps.revise("plan-1", "task-1"), steps.complete("task-1"), steps.reply("msg-1")]
     for step in found:
         for words in prose.next_commands(f"next: {step.partition(chr(10))[0].partition(' <<')[0]}"):
-            assert words[0] == "teams" and parse.parse(words[1:]), step
+            assert words[0] == "teams" and command_line.parse(words[1:]), step
 
 
 def test_a_line_of_the_changelog_is_one_that_a_user_can_act_on() -> None:

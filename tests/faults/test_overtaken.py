@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.cli.parse import parse
+from teams_cli.cli.command_line import parse
 from teams_cli.commands.call import Call
 from teams_cli.errors import StaleRevision
 from teams_cli.store.files.engine import FileStore

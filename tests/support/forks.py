@@ -28,7 +28,7 @@ LOADED = [
     "teams_cli.agents.sessions",
     "teams_cli.cli.main",
     "teams_cli.cli.output",
-    "teams_cli.cli.parse",
+    "teams_cli.cli.command_line",
     "teams_cli.commands.call",
     "teams_cli.commands.messages",
     "teams_cli.commands.tasks",

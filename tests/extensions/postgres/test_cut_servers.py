@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.cli.parse import parse
+from teams_cli.cli.command_line import parse
 from teams_cli.commands.call import Call
 from teams_cli.errors import OutcomeUnknown, TeamsError
 from teams_cli.extensions.postgres.engine import PostgresStore
