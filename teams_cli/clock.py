@@ -1,15 +1,18 @@
 """Time: the wall clock for people, and a steady clock for leases. The steady clock shows a restart of the machine, and
-cannot be set back.
+cannot be set back. Also the functions that are called around the sleeps of a command.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import UTC, datetime, timedelta
     from typing import Protocol
 
@@ -131,3 +134,31 @@ def later(moment: datetime, seconds: float) -> datetime:
 def seconds_since(text: str, now: datetime) -> float:
     """Return the seconds from the time *text* to *now*; negative if *text* is later."""
     return (now - parse_rfc3339(text)).total_seconds()
+
+
+def jitter(seconds: float) -> float:
+    """Return a random time of up to *seconds*. Processes that collided wait for different times, so that they do not
+    collide again.
+    """
+    return seconds * os.urandom(1)[0] / 255
+
+
+class _Meanwhile(_local):
+    """The functions that are called before and after the sleeps of this thread."""
+
+    act: Callable[[str], float] | None = None
+    """Called with the name of the team before each sleep. Returns the seconds until the next call must come."""
+    around_sleep: Callable[[bool], None] | None = None
+    """Called with True before each sleep, and with False after it. Nothing is written during a sleep, so between the
+    two calls a signal may raise `Ended`.
+    """
+
+
+class Ended(BaseException):
+    """A signal asked the waiting command to end. *state* says how the work stands, and *hint* how to continue."""
+
+    state = ""
+    hint = "Wait longer, or look: teams brief"
+
+
+meanwhile = _Meanwhile()

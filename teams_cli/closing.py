@@ -9,8 +9,7 @@ from teams_cli import errors, extensions, processes
 from teams_cli.agents import ending
 from teams_cli.agents.seats import sitting, terminals
 from teams_cli.clients.seats import GONE, IDLE
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import landings, leases, tasks
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require

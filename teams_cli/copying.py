@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from teams_cli import closing, errors, kinds
 from teams_cli.agents import ending, sessions
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.store.documents import encode
-from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Team

@@ -16,10 +16,9 @@ from teams_cli.agents.sessions import Session
 from teams_cli.clients import environments, permissions, profiles
 from teams_cli.environment import SANDBOX
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files import locks
 from teams_cli.store.pace import paced
-from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 

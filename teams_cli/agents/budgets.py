@@ -13,8 +13,7 @@ from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, Record, field, owing
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Kind, Store, update, upsert
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, settings, teams
 from teams_cli.teams.permission import require

@@ -15,8 +15,7 @@ from teams_cli.agents.trees import own_place, tree
 from teams_cli.clients import environments
 from teams_cli.clock import length, parse_rfc3339
 from teams_cli.messages import messages
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import assigning, changes, checks, leases
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check, Workplace

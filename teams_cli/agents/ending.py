@@ -10,8 +10,7 @@ from contextlib import suppress
 from teams_cli import errors, processes
 from teams_cli.agents.sessions import SESSION, Session, find
 from teams_cli.messages import inboxes, messages
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import assigning
 from teams_cli.teams import history, presence, teams
 

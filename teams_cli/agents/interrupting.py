@@ -18,8 +18,7 @@ from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.records.records import Owed, owing
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, pages, settings, teams
 from teams_cli.teams.permission import Caller, require

@@ -23,8 +23,7 @@ from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
 from teams_cli.store import opening, pace
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import config, teams
 from teams_cli.teams import presence as agents
 from teams_cli.teams.config import Config

@@ -20,8 +20,7 @@ from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store import opening
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Store, upsert
 from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import presence, settings, teams

@@ -11,8 +11,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Kind, Store, upsert
 from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False

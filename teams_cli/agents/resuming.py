@@ -14,8 +14,7 @@ from teams_cli.clock import parse_rfc3339, rfc3339, seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import claims, tasks
 from teams_cli.teams import history, settings, teams
 

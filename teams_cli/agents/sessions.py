@@ -15,9 +15,8 @@ import os
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.records.records import Owed, Record, field
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Kind, Store, update, upsert
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False

@@ -12,8 +12,7 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
 from teams_cli.membership import joining
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Store, update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
 from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM, Member, Team

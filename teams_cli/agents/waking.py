@@ -22,8 +22,7 @@ from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.store import opening, pace
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team

@@ -19,9 +19,8 @@ from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.terminals import TERMINAL
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.names import HUMAN, is_name
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.permission import Caller, require
 

@@ -191,7 +191,7 @@ def _command_to_explain(words: list[str]) -> Command | None:
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters, print its answer, and return the exit status."""
     from teams_cli.cli import command_line
-    from teams_cli.store.retrying import Ended, meanwhile
+    from teams_cli.clock import Ended, meanwhile
 
     as_json = values.pop("as_json")
     for parameter in command.own:
@@ -258,7 +258,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
     """Handle SIGTERM in a sleeping command: its wait ends, and it has a few seconds to report how to continue."""
     import signal
 
-    from teams_cli.store.retrying import Ended
+    from teams_cli.clock import Ended
 
     signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, lambda *_: _die())

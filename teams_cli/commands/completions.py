@@ -112,7 +112,7 @@ def complete_asked(call: Call) -> list[dict[str, Any]]:
 
 def _note_refusal(call: Call, task: Task, reason: str) -> None:
     """Note in the task that it could not be completed, so that this is not tried again without its owner."""
-    from teams_cli.store.retrying import update
+    from teams_cli.store.contract import update
 
     def with_refusal(current: Task) -> Task:
         if current.status != IN_PROGRESS or current.claim != task.claim:

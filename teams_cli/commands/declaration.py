@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 
 from teams_cli import environment, errors
-from teams_cli.clock import seconds_in
+from teams_cli.clock import meanwhile, seconds_in
 from teams_cli.names import each_name, is_like_id
-from teams_cli.store.retrying import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

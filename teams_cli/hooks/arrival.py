@@ -27,9 +27,8 @@ from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
 from teams_cli.store import opening
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files.engine import FILES
-from teams_cli.store.retrying import update
 from teams_cli.tasks import claims
 from teams_cli.teams import config, permission, presence, teams
 from teams_cli.teams.permission import Caller

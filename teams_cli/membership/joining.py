@@ -6,8 +6,7 @@ from teams_cli import errors, names, text
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import refuse_return
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.tasks import assigning, claims, leases, overviews, tasks
 from teams_cli.teams import history, permission, roles, settings, teams
 from teams_cli.teams.permission import Caller, hash_token, new_token, require, verify

@@ -6,8 +6,7 @@ from teams_cli import errors, text
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require, verify
 from teams_cli.teams.teams import TEAM, Member, Team

@@ -8,8 +8,7 @@ from teams_cli import errors
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Kind, Store, upsert
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False

@@ -8,8 +8,7 @@ from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.records import Owed, Record
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from teams_cli.messages.inboxes import (
 )
 from teams_cli.messages.messages import MESSAGE, Message, fitting, post
 from teams_cli.names import SYSTEM, number_of
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Store, upsert
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli.clock import later, rfc3339, seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Store, update, upsert
 from teams_cli.teams import presence
 from teams_cli.teams.presence import AGENT, Agent, Awaited
 from teams_cli.teams.teams import Team

@@ -16,8 +16,7 @@ from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import QUESTION, Answer, Question
 from teams_cli.records.records import Owed, owing
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team

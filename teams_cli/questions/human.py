@@ -12,8 +12,7 @@ from teams_cli.clock import later, parse_rfc3339, rfc3339
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Question
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import history, settings, teams
 
 TYPE_CHECKING = False

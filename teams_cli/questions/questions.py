@@ -6,8 +6,7 @@ from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, field
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False

@@ -18,9 +18,8 @@ from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN, check_key, check_name
 from teams_cli.runs.runs import SHELL
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.teams import pages, permission, role_definitions, roles, settings, teams

@@ -9,8 +9,7 @@ import shutil
 from teams_cli import errors, processes
 from teams_cli.clock import boot_id
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False

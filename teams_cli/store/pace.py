@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors
+from teams_cli.clock import meanwhile
 from teams_cli.store.contract import EVERY_TOPIC
-from teams_cli.store.retrying import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages import messages
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, pages
 from teams_cli.teams.pages import PAGE, Page

@@ -10,8 +10,7 @@ from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import IF_LAST, IF_READY, IN_PROGRESS, IN_REVIEW, KEPT, PRIORITIES, TASK, Task
 from teams_cli.teams import history, presence, roles, teams

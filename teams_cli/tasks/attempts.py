@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 

@@ -10,8 +10,7 @@ from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, update_all
+from teams_cli.store.contract import Store, update, update_all
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.assigning import refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.clock import later, length, rfc3339, seconds_since
+from teams_cli.clock import jitter, later, length, rfc3339, seconds_since
 from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import jitter, update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.assigning import refuse_taking
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task

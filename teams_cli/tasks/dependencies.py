@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task, get
 
 TYPE_CHECKING = False

@@ -9,8 +9,7 @@ from teams_cli.messages import events
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.notices import deliver
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.assigning import state_of
 from teams_cli.tasks.tasks import EDITABLE, TASK, Note, Task

@@ -12,8 +12,7 @@ from teams_cli.messages import events
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Store, update, upsert
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Note, Task
 from teams_cli.teams import history, presence, teams

@@ -7,8 +7,7 @@ from teams_cli.messages import events
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require

@@ -9,8 +9,7 @@ from teams_cli.messages import events
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import assigning, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams

@@ -7,8 +7,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.names import SYSTEM, check_key
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Kind, Store, update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
 

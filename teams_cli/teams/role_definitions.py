@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, names, text
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import history, roles
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team

@@ -8,8 +8,7 @@ from teams_cli import errors, extensions, text
 from teams_cli.clock import seconds_in
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.teams import history
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import SILENCE, TEAM, Team

@@ -7,13 +7,12 @@ is ready: once, and again only if the state changed in between.
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.clock import length
+from teams_cli.clock import Ended, length
 from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message, fitting
 from teams_cli.names import SYSTEM
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, upsert
 from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
-from teams_cli.store.retrying import Ended, upsert
 from teams_cli.tasks import claims, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require

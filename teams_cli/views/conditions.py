@@ -5,11 +5,10 @@ done.
 from __future__ import annotations
 
 from teams_cli import errors, extensions
-from teams_cli.clock import length
+from teams_cli.clock import Ended, length
 from teams_cli.messages import events, inboxes, notices
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Kind, Store, upsert
 from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
-from teams_cli.store.retrying import Ended, upsert
 from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK

@@ -8,8 +8,7 @@ from teams_cli import errors, text
 from teams_cli.messages import events
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN, SYSTEM, is_id
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Store, upsert
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False

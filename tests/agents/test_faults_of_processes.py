@@ -14,8 +14,8 @@ from teams_cli.agents import background, sessions
 from teams_cli.agents.sessions import SESSION
 from teams_cli.errors import Busy
 from teams_cli.membership import joining
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import TEAM

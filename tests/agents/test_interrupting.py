@@ -9,7 +9,7 @@ import pytest
 
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.support.agents import (
     BUSY,
     NEEDS_PROC,

@@ -11,7 +11,7 @@ import pytest
 
 from teams_cli.agents import sessions
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.support.agents import end_all, lines, team_of_agents
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until

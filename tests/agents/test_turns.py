@@ -9,7 +9,7 @@ import pytest
 
 from teams_cli.agents import sessions
 from teams_cli.agents.sessions import SESSION
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.support.agents import (
     NEEDS_PROC,
     detach,

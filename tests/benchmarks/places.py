@@ -9,10 +9,10 @@ from teams_cli.membership import joining
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.records import Record
+from teams_cli.store.contract import update
 from teams_cli.store.documents import encode
 from teams_cli.store.files import marks
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings

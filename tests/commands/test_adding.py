@@ -13,7 +13,7 @@ from tests.support.serving import serving
 
 OPERATION = '''"""Hurrying: a task is put before the others."""
 
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from teams_cli.tasks.tasks import TASK, get
 from teams_cli.teams.permission import require
 

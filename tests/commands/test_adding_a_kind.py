@@ -13,8 +13,7 @@ NOUN = '''"""Reservations: a thing that one has for oneself."""
 
 from teams_cli.records.records import Record
 from teams_cli.records.types import Name, Text
-from teams_cli.store.contract import Kind
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import Kind, upsert
 from teams_cli.teams.permission import require
 
 

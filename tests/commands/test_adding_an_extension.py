@@ -49,7 +49,7 @@ COMMANDS = '''"""The command that stamps."""
 
 from teams_cli.commands.declaration import Command, argument, table
 from teams_cli.extensions.log.stamps import STAMP, Stamp
-from teams_cli.store.retrying import upsert
+from teams_cli.store.contract import upsert
 from teams_cli.teams.permission import require
 
 

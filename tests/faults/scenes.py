@@ -13,9 +13,8 @@ from teams_cli.clock import rfc3339
 from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages
 from teams_cli.questions import asking
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, plans
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import presence, settings

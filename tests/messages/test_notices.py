@@ -12,8 +12,8 @@ from teams_cli.membership import joining
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.notices import deliver, send_owed_by
 from teams_cli.records.records import Owed, owing
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import STATUSES, TASK, Task

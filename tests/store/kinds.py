@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, update
 
 if TYPE_CHECKING:
     from teams_cli.records.types import (

@@ -9,8 +9,8 @@ import itertools
 import pytest
 
 from teams_cli.errors import AlreadyExists
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from tests.store.crashsim import Disk, Killed, Recorder, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, chain, make_team, seen, send

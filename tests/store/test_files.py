@@ -14,10 +14,10 @@ from contextlib import contextmanager
 import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
 from teams_cli.store.files.whole_team import Closing
-from teams_cli.store.retrying import update
 from tests.store.faults import Fault
 from tests.store.kinds import (
     CHANGES,

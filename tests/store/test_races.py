@@ -17,9 +17,9 @@ import pytest
 
 from teams_cli.errors import AlreadyExists
 from teams_cli.store import opening
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import PortableLock
-from teams_cli.store.retrying import update
 from tests.conftest import new_address
 from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Task, make_team, send
 

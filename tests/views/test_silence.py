@@ -11,8 +11,7 @@ import pytest
 from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
 from teams_cli.messages import messages
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import Store, update, upsert
 from teams_cli.tasks import changes, claims, creating, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from teams_cli.clock import later, rfc3339
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, in_progress

@@ -19,9 +19,8 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients.seats import GONE
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update, upsert
 from teams_cli.store.files import disk
-from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import Caller, verify
 

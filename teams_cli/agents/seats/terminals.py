@@ -18,8 +18,7 @@ from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
 from teams_cli.environment import of_process
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False

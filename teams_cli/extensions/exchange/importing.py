@@ -14,9 +14,8 @@ from hashlib import sha256
 from teams_cli import errors, text
 from teams_cli.records.json_text import dumps
 from teams_cli.records.records import owing
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.files import locks
-from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, changes, creating, editing, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.creating import Planned

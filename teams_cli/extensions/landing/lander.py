@@ -20,8 +20,7 @@ from teams_cli.clients import environments
 from teams_cli.extensions.landing import outcomes, pull_requests, queueing, resolutions, trials, trust
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import landings, tasks
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams

@@ -9,8 +9,7 @@ from teams_cli.agents import merging
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import checks, landings, reviews, tasks
 from teams_cli.tasks.checks import CHECK_STALE, Check
 from teams_cli.tasks.landings import LANDING, Landing

@@ -11,8 +11,7 @@ from teams_cli import errors, processes, text
 from teams_cli.agents import git, merging
 from teams_cli.agents.background import LANDER
 from teams_cli.extensions.landing import outcomes, trust
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import landings, tasks
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import Task

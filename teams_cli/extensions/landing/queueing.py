@@ -7,8 +7,7 @@ from teams_cli.agents import checking, checkouts, git, merging, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.extensions.landing import outcomes, trust
 from teams_cli.names import HUMAN
-from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import Store, update
 from teams_cli.tasks import checks, landings, tasks
 from teams_cli.tasks.assigning import state_of
 from teams_cli.tasks.landings import LANDING, Landing

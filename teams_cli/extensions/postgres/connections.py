@@ -17,9 +17,9 @@ import psycopg2
 from psycopg2 import extensions as driver
 
 from teams_cli import errors
+from teams_cli.clock import jitter
 from teams_cli.names import is_name
 from teams_cli.store.documents import team_closed
-from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

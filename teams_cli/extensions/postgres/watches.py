@@ -10,10 +10,10 @@ from __future__ import annotations
 import select
 import time
 
+from teams_cli.clock import jitter
 from teams_cli.extensions.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place
 from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.pace import PollingWatch
-from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import stat
 import time
 
 from teams_cli import errors
+from teams_cli.clock import jitter
 from teams_cli.store.files.disk import failed, make_directories, release
-from teams_cli.store.retrying import jitter
 
 try:
     import fcntl

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import merging
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from tests.support.cli import ALPHA

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.store import kinds
 from tests.store.contract.conftest import in_threads
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Member, Message, Task, chain, make_team, send, titles

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from teams_cli.errors import Busy, NotFound
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import update, upsert
 from tests.store.contract.conftest import in_threads
 from tests.store.kinds import INBOX, TASK, Inbox, Task, titles
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from teams_cli.errors import AlreadyExists, NotFound, StaleRevision, WrongState
-from teams_cli.store.retrying import update, upsert
+from teams_cli.store.contract import update, upsert
 from tests.store import kinds
 from tests.store.contract.conftest import in_threads
 from tests.store.kinds import (

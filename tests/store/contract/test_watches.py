@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from teams_cli.store.contract import concerns
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import concerns, update
 from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, broadcast, close_team, make_team, send, texts, titles
 
 

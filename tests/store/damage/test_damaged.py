@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 
 from teams_cli.errors import DamagedRecord, TeamsError
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.store.damage.conftest import (
     PLACES,
     all_of,

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from teams_cli.errors import DamagedRecord, NotAllowed, StorageFailed, TeamsError
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.retrying import update
 from tests.store.damage.conftest import PLACES, all_of, as_directory, as_link_to, as_pipe, as_socket, edit
 from tests.store.kinds import CHANGES, INBOX, MESSAGE, TASK, TEAM, Task, make_team, send, texts
 from tests.store.trees import snapshot

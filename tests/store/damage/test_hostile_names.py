@@ -6,7 +6,7 @@ import pytest
 
 from teams_cli.errors import InvalidValue, NotFound
 from teams_cli.names import check_name
-from teams_cli.store.retrying import update
+from teams_cli.store.contract import update
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Message, Task, make_team, send
 from tests.store.trees import snapshot
 
