@@ -11,7 +11,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.records import Record
 from teams_cli.store.contract import update
 from teams_cli.store.documents import encode
-from teams_cli.store.files import marks
+from teams_cli.store.files import directories
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
@@ -60,11 +60,12 @@ class Place:
         said = {"title": f"number {number}", "created_by": "lea", "created_at": NOW, "updated_at": NOW}
         _write(directory / f"{key}.json", Task(id=key, team_name=ALPHA, status=status, **said))
         paths = {
-            label: f"{directory}/index/{marks.path_in_index(label, key)}" for label in (FREE, tasks.IN_PROGRESS, status)
+            label: f"{directory}/index/{directories.path_in_index(label, key)}"
+            for label in (FREE, tasks.IN_PROGRESS, status)
         }
         own = paths[FREE if status == "pending" else status]
-        marks.make([own])
-        marks.clear(paths.values(), kept=[own])
+        directories.make_marks([own])
+        directories.clear_marks(paths.values(), kept=[own])
 
     def claim_task(self, number: int) -> None:
         self.put_task(number)

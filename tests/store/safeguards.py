@@ -142,7 +142,7 @@ MUTANTS = [
         "if not listed:",
         "tests/store/test_numbers.py",
     ),
-    Mutant("marks of others removed", "files/engine", "marks.clear(outdated, kept)", "marks.clear(outdated)", FILES),
+    Mutant("marks of others removed", "files/engine", "_marks(outdated, kept)", "_marks(outdated)", FILES),
     Mutant(
         "marks removed while a power cut may take the change back",
         "files/engine",

@@ -25,7 +25,7 @@ from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
-from teams_cli.store.files import directories, disk, marks
+from teams_cli.store.files import directories, disk
 from teams_cli.store.files.directories import Layout
 from teams_cli.store.files.disk import Contents
 from teams_cli.store.files.locks import LOCK, Lock
@@ -99,14 +99,14 @@ class FileStore(Store):
                 key = getattr(record, kind.key)
                 path = f"{directory}/{key}.json"
                 with disk.Written(self.layout.temp, data := encode(record)) as temp:
-                    marks.make(self.layout.marks(team, kind, key, record))
+                    directories.make_marks(self.layout.marks(team, kind, key, record))
                     disk.put(temp, path)
                 directories.raise_note(directory, noted, number)
         else:
             with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(directory):
                 disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
                 self._refuse_closed(team, kind)
-                marks.make(self.layout.marks(team, kind, key, record))
+                directories.make_marks(self.layout.marks(team, kind, key, record))
                 disk.put(temp, path)
         disk.confirm(directory, path)
         self.changed += 1
@@ -154,17 +154,17 @@ class FileStore(Store):
         return directories.each_record(directory, kind, problems, None, directories.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        return marks.labelled(self.layout.index(team, kind), self.layout.names_in_index(team, kind), labels)
+        return directories.keys_labelled(self.layout.index(team, kind), self.layout.names_in_index(team, kind), labels)
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         names = directories.names_in(self.layout.directory(team, kind), kind, [])
-        return marks.by_label(self.layout.index(team, kind), self.layout.names_in_index(team, kind), names)
+        return directories.keys_by_label(self.layout.index(team, kind), self.layout.names_in_index(team, kind), names)
 
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        return sorted(map(marks.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
+        return sorted(map(directories.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         """Replace the record: see `Store.replace`.
@@ -190,12 +190,12 @@ class FileStore(Store):
             directories.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            marks.make(marks_now)
+            directories.make_marks(marks_now)
             disk.put(temp, path)
             if not is_synced:
                 # This is safe before the sync: if a power cut brings the former record back, its label's mark is still
                 # there, and the notice that it owes again was sent already.
-                marks.clear(outdated)
+                directories.clear_marks(outdated)
         if is_synced:
             disk.confirm(directory, path)
             self._durable = path, data
@@ -386,8 +386,8 @@ class FileStore(Store):
                             right_marks = []
                         except errors.TeamsError:  # the record can't be read, so its marks are unknown
                             continue
-                        marks.make(right_marks)
-                        marks.clear(self.layout.all_marks(team, kind, key, labels), right_marks)
+                        directories.make_marks(right_marks)
+                        directories.clear_marks(self.layout.all_marks(team, kind, key, labels), right_marks)
                 del remaining[:_UNDER_ONE_LOCK]
         except errors.TeamsError:
             return
@@ -412,7 +412,7 @@ class FileStore(Store):
                         kept = self.layout.marks(team, kind, key, self._contents.decode(data, kind, key, path))
                 except FileNotFoundError:
                     kept = []
-                marks.clear(outdated, kept)
+                directories.clear_marks(outdated, kept)
         except errors.TeamsError:  # another process changes the record, or it can't be read
             return
 

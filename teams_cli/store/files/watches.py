@@ -9,8 +9,7 @@ import struct
 import time
 
 from teams_cli.store.contract import EVERY_TOPIC, concerns
-from teams_cli.store.files.directories import OWED, TOGETHER
-from teams_cli.store.files.marks import label_of, name_of_owed
+from teams_cli.store.files.directories import OWED, TOGETHER, label_of, name_of_owed
 from teams_cli.store.pace import PollingWatch
 
 TYPE_CHECKING = False

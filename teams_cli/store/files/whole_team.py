@@ -8,7 +8,7 @@ from contextlib import suppress
 from teams_cli import errors
 from teams_cli.records.records import Record
 from teams_cli.store.documents import decode, encode, with_heading
-from teams_cli.store.files import directories, disk, marks
+from teams_cli.store.files import directories, disk
 from teams_cli.store.files.directories import OWED, Layout
 from teams_cli.store.files.locks import Lock
 
@@ -57,7 +57,7 @@ def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], k
     disk.make_directories(directory, layout.root)
     with lock(directory):
         directories.settle(layout, team, kind)
-        marks.make(layout.marks(team, kind, key, record))
+        directories.make_marks(layout.marks(team, kind, key, record))
         disk.commit(disk.write_temp(layout.temp, data), path)
 
 
