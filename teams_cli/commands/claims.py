@@ -16,8 +16,7 @@ from teams_cli.commands.task_documents import (
     words_of_claimed_knowing,
     words_of_completed_too,
 )
-from teams_cli.messages import events
-from teams_cli.messages.messages import Message, quote_bounded
+from teams_cli.messages.messages import Event, Message, quote_bounded
 from teams_cli.tasks import claims
 from teams_cli.tasks.tasks import FREED, Task
 from teams_cli.teams import presence, teams
@@ -249,16 +248,16 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
 
 def _says_completable(news: News) -> bool:
     """Return whether the *news* says that the caller can go on with a task of its own, or complete it."""
-    notices = [events.of(Message.from_json(message))[0] for message in news["messages"]]
-    return events.TASK_COMPLETABLE in notices or any(event["what"] == "held" for event in news["happened"])
+    notices = [Message.from_json(message).event_and_task[0] for message in news["messages"]]
+    return Event.TASK_COMPLETABLE in notices or any(event["what"] == "held" for event in news["happened"])
 
 
 def _without_completable(news: News, ids: set[str]) -> News:
     """Return the *news* without what says that the tasks with these *ids* can be completed."""
 
     def is_needed(message: dict[str, Any]) -> bool:
-        event, task_id = events.of(Message.from_json(message))
-        return event != events.TASK_COMPLETABLE or task_id not in ids
+        event, task_id = Message.from_json(message).event_and_task
+        return event != Event.TASK_COMPLETABLE or task_id not in ids
 
     happened = [event for event in news["happened"] if event["what"] != "held" or event["id"] not in ids]
     return {**news, "messages": list(filter(is_needed, news["messages"])), "happened": happened}
@@ -295,10 +294,10 @@ def _claim_after(call: Call, news: News) -> News | None:
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
     """Return whether the message offers a task, or says that the *task*, just claimed and shown, was lost or edited."""
-    event, about = events.of(Message.from_json(message))
-    if event in (events.TASK_ASSIGNED, events.TASK_READY):
+    event, about = Message.from_json(message).event_and_task
+    if event in (Event.TASK_ASSIGNED, Event.TASK_READY):
         return True
-    return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
+    return about == task.id and event in (Event.TASK_LOST, Event.TASK_RELEASED, Event.TASK_EDITED)
 
 
 def words_of_released(task: dict[str, Any]) -> list[str]:

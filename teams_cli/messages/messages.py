@@ -17,10 +17,41 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
+class Event:
+    """Events of notices on which the program acts: values of `Message.event`. Other events are only for readers."""
+
+    TASK_ASSIGNED = "task-assigned"
+    TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
+    """The task is assigned to the reader, and not ready yet."""
+    TASK_READY = "task-ready"
+    """The task is assigned to the reader, and its blockers are completed."""
+    TASK_LOST = "task-lost"
+    """The reader no longer has the task."""
+    TASK_RELEASED = "task-released"
+    """The reader no longer has the task: somebody released it and said why."""
+    TASK_TAKEN = "task-taken"
+    """The reader had the task, and another agent has it now."""
+    TASK_EDITED = "task-edited"
+    """The task is assigned to the reader, who has not claimed it."""
+    OWN_TASK_EDITED = "owned-task-edited"
+    """The reader has the task, or reviews it."""
+    REVIEW_ASKED = "review-asked"
+    """A task waits for the review by the reader."""
+    REVIEW_ACCEPTED = "review-accepted"
+    """A task of the reader was accepted by its reviewer."""
+    TASK_COMPLETED = "task-completed"
+    """A task of the reader's team is completed, and its result follows."""
+    TASK_COMPLETABLE = "task-completable"
+    """The reader has the task, and all tasks that must be completed before this one are completed."""
+    PLAN_PROPOSED = "plan-proposed"
+    PLAN_APPROVED, PLAN_REJECTED = "plan-approved", "plan-rejected"
+    """The plan of the reader was decided."""
+
+
 class Message(Record):
     """One message. *about* is the id of the thing on which the reader is to act, such as `plan-3`. *ackBy* is the time
-    until which the sender wants the message handled. A notice of the program has an *event*, which the module `events`
-    lists, and the id of its *task*. Each reader's inbox records when this reader read and handled the message.
+    until which the sender wants the message handled. A notice of the program has an *event*, such as those in `Event`,
+    and the id of its *task*. Each reader's inbox records when this reader read and handled the message.
     """
 
     id: MessageId = ""
@@ -47,6 +78,19 @@ class Message(Record):
     def is_closed_by_reading(self) -> bool:
         """Whether the message counts as handled once it is read: it only informs, is an answer, or is a broadcast."""
         return self.only_informs or self.reply_to is not None or self.type == "broadcast"
+
+    @property
+    def event_and_task(self) -> tuple[str, str]:
+        """The event of a notice, and the id of the task that the notice is about. "" stands for an event or a task that
+        the notice does not have. For a message that is not a notice, both are "".
+        """
+        if self.from_ != SYSTEM:
+            return "", ""
+        if self.event:
+            return self.event, self.task or ""
+        from teams_cli.messages import old_notices  # only messages of older versions have no event
+
+        return old_notices.event_of(self.message, self.about or "")
 
     @property
     def addressed(self) -> str:

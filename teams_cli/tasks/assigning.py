@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors
 from teams_cli.clock import length, seconds_since
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
@@ -218,11 +218,11 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
     """Return the last words of the notice to the assignee, such as " is assigned to you and ready", and its event."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
-        return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
+        return " is assigned to you and ready: teams claim-task --next", Event.TASK_ASSIGNED
     words = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready (teams show-task ID)"
     if task.plan_required:
         words += ". It needs a plan, which you can propose before: teams propose-plan TEXT --task ID"
-    return words, events.TASK_ASSIGNED_BLOCKED
+    return words, Event.TASK_ASSIGNED_BLOCKED
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
@@ -250,9 +250,9 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
     for task in tasks.labelled(store, team.name, KEPT):
         if done.id in task.blocked_by and task.assignee:
             words = ", kept for you, is ready: teams claim-task --next"
-            notices.append(notice(task.assignee, task, words, IF_READY, events.TASK_READY))
+            notices.append(notice(task.assignee, task, words, IF_READY, Event.TASK_READY))
     for task in tasks.labelled(store, team.name, IN_PROGRESS):
         if done.id in (task.after or ()) and task.owner not in (None, done.owner):
             words = f" can be completed now: {done.id} ({done.title}) is completed"
-            notices.append(notice(task.owner or "", task, words, IF_LAST, events.TASK_COMPLETABLE))
+            notices.append(notice(task.owner or "", task, words, IF_LAST, Event.TASK_COMPLETABLE))
     return notices

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import length, seconds_since
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, owing
@@ -497,7 +497,7 @@ def _notices_of_status_and_owner(
             remark += f", who had not seen the last edit by {unseen_editor}"
             kind = "notice"  # the leader may want other work, so the notice stays until it is handled
         body = f"{label} completed by {name}{remark}{tasks.after_colon(task, task.result)}"
-        event = events.TASK_COMPLETED
+        event = Event.TASK_COMPLETED
         notices.append(task.notice(team.leader, body, event, "completed", type=kind, by=name, about=task.id))
     return notices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import jitter, later, length, rfc3339, seconds_since
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
@@ -71,7 +71,7 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         if expiry_reason or loss is None or loss.owner in (loss.by, caller.name) or not team.member(loss.owner or ""):
             return claimed  # the former owner gave the task back itself, has left, or is notified of the expiry
         body = f"{task.id} ({task.title}), which was yours: {caller.name} has it now, and its files."
-        return owing(claimed, claimed.notice(loss.owner or "", body, events.TASK_TAKEN, "taken", by=caller.name))
+        return owing(claimed, claimed.notice(loss.owner or "", body, Event.TASK_TAKEN, "taken", by=caller.name))
 
     before, task = update(store, team.name, TASK, seen.id, change)
     leases.note_expiry(store, team, before, task)
@@ -183,7 +183,7 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
     if not team.member(task.owner or ""):
         return None
     why = f"{by} released it{f' ({reason})' if reason else ''}"
-    event = events.TASK_RELEASED if reason else events.TASK_LOST
+    event = Event.TASK_RELEASED if reason else Event.TASK_LOST
     return leases.loss_notice(task, why, by=by, event=event)
 
 

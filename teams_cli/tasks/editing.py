@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
-from teams_cli.messages import events
-from teams_cli.messages.messages import MESSAGE
+from teams_cli.messages.messages import MESSAGE, Event
 from teams_cli.messages.notices import deliver
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update
@@ -113,7 +112,7 @@ def _difference(before: str, after: str) -> str:
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
     """Return the notice to the owner or assignee of the *change* by *name*. *action* is `edited` or `noted on`."""
     body = f"{name} {action} {task.id} ({task.title}): {change}"
-    event = events.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
+    event = Event.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
     uid = f"{_uid_prefix(action, task)}{os.urandom(6).hex()}"
     return Owed(to=task.concerned or "", message=body, uid=uid, by=name, event=event, task=task.id)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from teams_cli import clock, errors
 from teams_cli.clock import later, rfc3339, seconds_since, time_of_day
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event, Message
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from teams_cli.messages.messages import Message
     from teams_cli.store.pace import Alarm
 
 
@@ -207,7 +206,7 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
     return ""
 
 
-def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
+def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = Event.TASK_LOST) -> Owed:
     """Return the notice to the task's owner that it lost the task for the *reason*. *now_with*, such as `; ann has it
     now`, ends the sentence. If it is empty, the command that claims the task again does.
     """
@@ -223,10 +222,10 @@ def without_offers(notices: Sequence[Message]) -> list[str]:
     """Return the texts of the *notices*, without the offer to claim a lost task again if another notice says that
     somebody has taken it.
     """
-    taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
+    taken = {task_id for event, task_id in (notice.event_and_task for notice in notices) if event == Event.TASK_TAKEN}
     texts = []
     for notice in notices:
-        _, task_id = events.of(notice)
+        _, task_id = notice.event_and_task
         text = notice.message
         texts.append(text.replace(_claim_offer(task_id), "") if task_id in taken else text)
     return texts

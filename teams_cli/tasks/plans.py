@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
@@ -96,7 +96,7 @@ def propose(
         store.confirm(team_name, PLAN, plan.id)
     else:
         # `Plan.numbered` completes the notice, once the plan has a number.
-        notice = Owed(to=standing.team.leader, message="", uid="", type="plan", by=author, event=events.PLAN_PROPOSED)
+        notice = Owed(to=standing.team.leader, message="", uid="", type="plan", by=author, event=Event.PLAN_PROPOSED)
         plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[notice]))
         history.note(store, team_name, author, "plan proposed", plan=plan.id, task=plan.task)
     deliver(store, team_name, PLAN, plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
-from teams_cli.messages import events
+from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
@@ -133,7 +133,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     commit = f", commit {task.submitted[:10]}" if task.submitted else ""
     head = f"{task.id} ({task.title}) by {task.owner} waits for your review{commit}"
     described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
-    notice = task.notice("", "", events.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
+    notice = task.notice("", "", Event.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
     notices = []
     for name in reviewers:
         # The member that created the task knows the description.
@@ -224,10 +224,10 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
     notices = assigning.ready_notices(store, team, task)
     if task.owner and team.member(task.owner):
         body = f"{name} accepted {label}"
-        notices.append(task.notice(task.owner, body, events.REVIEW_ACCEPTED, "accepted", type="info", by=name))
+        notices.append(task.notice(task.owner, body, Event.REVIEW_ACCEPTED, "accepted", type="info", by=name))
     if team.leader not in (name, task.owner):
         body = f"{label} completed by {task.owner}, accepted by {name}{tasks.after_colon(task, task.result)}"
-        notices.append(task.notice(team.leader, body, events.TASK_COMPLETED, "completed", type="info", about=task.id))
+        notices.append(task.notice(team.leader, body, Event.TASK_COMPLETED, "completed", type="info", about=task.id))
     return notices
 
 

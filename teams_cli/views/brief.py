@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
-from teams_cli.messages import events, inboxes, receipts
-from teams_cli.messages.messages import Message
+from teams_cli.messages import inboxes, receipts
+from teams_cli.messages.messages import Event, Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
@@ -204,8 +204,8 @@ def _mail(store: Store, team: Team, name: str, subjects_shown: set[str], once_sh
     notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new_numbers]
 
     def is_needless(notice: Message) -> bool:
-        is_about_rules, event = notice.about == settings.RULES, events.of(notice)[0]
-        if notice.about in subjects_shown and (is_about_rules or event == events.PLAN_PROPOSED):
+        is_about_rules, event = notice.about == settings.RULES, notice.event_and_task[0]
+        if notice.about in subjects_shown and (is_about_rules or event == Event.PLAN_PROPOSED):
             return True
         return mail.is_outdated(store, team.name, name, notice)
 

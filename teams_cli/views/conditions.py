@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from teams_cli import errors, extensions
 from teams_cli.clock import Ended, length
-from teams_cli.messages import events, inboxes, notices
+from teams_cli.messages import inboxes, notices
+from teams_cli.messages.messages import Event
 from teams_cli.store.contract import Kind, Store, upsert
 from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
 from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
@@ -269,7 +270,7 @@ def news_there(store: Store, team: str, agent: str) -> Condition:
             message.id
             for message in mailbox.messages(mailbox.unread())
             if not (mail.was_shown(record, message) or mail.is_outdated(store, team, agent, message))
-            if events.of(message)[0] == events.OWN_TASK_EDITED or mail.asks_for_something(store, team_now, message)
+            if message.event_and_task[0] == Event.OWN_TASK_EDITED or mail.asks_for_something(store, team_now, message)
         ]
         return {"unread": news} if news else None
 

@@ -5,8 +5,7 @@ need no answer any more.
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.messages import events
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.messages import MESSAGE, Event, Message
 from teams_cli.names import HUMAN, SYSTEM, is_id
 from teams_cli.store.contract import Store, upsert
 from teams_cli.teams import presence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Team
 
 _MOST_SHOWN = 3
-_OFFERS = (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY)
+_OFFERS = (Event.TASK_ASSIGNED, Event.TASK_ASSIGNED_BLOCKED, Event.TASK_READY)
 """The events of notices that offer or assign a task to their reader."""
 _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
 """The beginnings of the uids of notices about a task that their reader no longer has."""
@@ -181,13 +180,13 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
     * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
     """
-    event, task_id = events.of(message)
-    if message.from_ != SYSTEM or event == events.TASK_RELEASED:
+    event, task_id = message.event_and_task
+    if message.from_ != SYSTEM or event == Event.TASK_RELEASED:
         return False
-    if event in (events.TASK_LOST, events.TASK_TAKEN, events.TASK_COMPLETABLE):
+    if event in (Event.TASK_LOST, Event.TASK_TAKEN, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         has_task = task is not None and task.status == "in_progress" and task.owner == agent
-        return not has_task if event == events.TASK_COMPLETABLE else has_task
+        return not has_task if event == Event.TASK_COMPLETABLE else has_task
     if is_message(message.about or ""):  # somebody waits for an answer to it
         from teams_cli.messages import inboxes
 
@@ -199,17 +198,17 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 
 def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, task: Task) -> bool:
     """Return whether the *notice* about the *task* tells the agent nothing useful any more."""
-    event = events.of(notice)[0]
-    if event == events.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
+    event = notice.event_and_task[0]
+    if event == Event.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
         edits = (note for note in task.notes if note.what == "edited" and note.at > notice.timestamp)
         return any("reviewBy" in (edit.changed or ()) for edit in edits)
-    if event == events.TASK_EDITED:  # an agent that claims the task is shown the edited text
+    if event == Event.TASK_EDITED:  # an agent that claims the task is shown the edited text
         return task.owner == agent and (task.claimed_at or "") >= notice.timestamp
     if event in _OFFERS and task.assignee != agent:  # the task is assigned to nobody, or to another agent
         return True
     if task.status != "pending":  # an agent that has claimed the task knows about it
         return task.owner == agent
-    if event == events.TASK_ASSIGNED_BLOCKED:
+    if event == Event.TASK_ASSIGNED_BLOCKED:
         return not _is_blocked(store, team, task)
     from teams_cli.views import work
 
@@ -223,7 +222,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     """Return whether the message only says that a blocked task was edited. An agent that claims a task is shown all of
     it, so the message need not be shown before.
     """
-    if events.of(message)[0] != events.TASK_EDITED:
+    if message.event_and_task[0] != Event.TASK_EDITED:
         return False
     task = _task_of_notice(store, team, message)
     return task is not None and task.status == "pending" and _is_blocked(store, team, task)
@@ -231,7 +230,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
 
 def _is_offer_to_owner(store: Store, team: str, agent: str, message: Message) -> bool:
     """Return whether the message offers or assigns a task to the agent while the agent has another task in progress."""
-    if events.of(message)[0] not in _OFFERS:
+    if message.event_and_task[0] not in _OFFERS:
         return False
     from teams_cli.tasks import tasks
 
@@ -246,8 +245,8 @@ def _is_blocked(store: Store, team: str, task: Task) -> bool:
 
 def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
     """Return the task that the message is about, if the message is a notice; None for other messages and subjects."""
-    event, edited = events.of(message)
-    about = edited if event == events.TASK_EDITED else message.about or ""
+    event, edited = message.event_and_task
+    about = edited if event == Event.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
         return None
     return _task(store, team, about)
@@ -281,15 +280,15 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 def _shortened(notice: Message, body: str) -> str:
     """Return *body*, the text to show of the notice, on one line. It is cut if it is too long."""
     line = _on_one_line(body)
-    if events.of(notice)[0] == events.TASK_COMPLETED and len(line) > _LONGEST:
+    if notice.event_and_task[0] == Event.TASK_COMPLETED and len(line) > _LONGEST:
         return text.clipped(line, _LONGEST_RESULT)  # the leader's next wait shows it in full
     return text.clipped(line, _longest(notice), f" (teams show-message {notice.id})")
 
 
 def _longest(notice: Message) -> int:
     """Return the most characters that the reminder shows of the notice."""
-    to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED, events.REVIEW_ASKED)
-    return _LONGEST_TO_ACT_ON if events.of(notice)[0] in to_act_on else _LONGEST
+    to_act_on = (Event.OWN_TASK_EDITED, Event.PLAN_APPROVED, Event.PLAN_REJECTED, Event.REVIEW_ASKED)
+    return _LONGEST_TO_ACT_ON if notice.event_and_task[0] in to_act_on else _LONGEST
 
 
 def _on_one_line(body: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.messages import events, messages
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages import messages
+from teams_cli.messages.messages import MESSAGE, Event, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, tasks
@@ -41,11 +41,11 @@ _OFFER_LASTS = 15.0
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
 _CAN_WAIT = (
-    events.REVIEW_ACCEPTED,
-    events.TASK_EDITED,
-    events.TASK_ASSIGNED,
-    events.TASK_ASSIGNED_BLOCKED,
-    events.TASK_READY,
+    Event.REVIEW_ACCEPTED,
+    Event.TASK_EDITED,
+    Event.TASK_ASSIGNED,
+    Event.TASK_ASSIGNED_BLOCKED,
+    Event.TASK_READY,
 )
 """Events that can wait until their reader has finished what it does now."""
 _MOST_SEARCHED = 50

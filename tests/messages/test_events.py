@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.messages import events
 from teams_cli.messages.messages import Message
 from tests.support.cli import Cli
 
@@ -27,14 +26,14 @@ OLD = [
 @pytest.mark.parametrize(("sentence", "event"), OLD)
 def test_what_an_older_version_wrote_as_a_sentence_is_an_event(sentence: str, event: str) -> None:
     notice = Message(from_="system", to="bob", message=sentence, timestamp="2030-01-01T00:00:00.000Z")
-    assert events.of(notice) == (event, "task-7")
-    assert events.of(notice.having(from_="ann")) == ("", ""), "members write what they like"
+    assert notice.event_and_task == (event, "task-7")
+    assert notice.having(from_="ann").event_and_task == ("", ""), "members write what they like"
 
 
 def test_a_plan_that_an_older_version_told_of_is_proposed() -> None:
     root = Path(__file__).parents[1] / "fixtures/0.1"
     (path,) = root.glob("teams/*/messages/0/*proposed-plan-1.json")
-    assert events.of(Message.from_json(json.loads(path.read_text())))[0] == "plan-proposed"
+    assert Message.from_json(json.loads(path.read_text())).event_and_task[0] == "plan-proposed"
 
 
 def test_a_notice_has_its_event_and_its_task(cli: Cli) -> None:
