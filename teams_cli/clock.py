@@ -1,5 +1,5 @@
 """Time: the wall clock for people, and a steady clock for leases. The steady clock shows a restart of the machine, and
-cannot be set back. Also the functions that are called around the sleeps of a command.
+cannot be set back. Also times and lengths in words, and the functions that are called around the sleeps of a command.
 """
 
 from __future__ import annotations
@@ -99,6 +99,17 @@ def length(seconds: float) -> str:
     return f"{seconds / 86400:.0f} days"
 
 
+_SHORT_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def short_length(seconds: float) -> str:
+    """Return a duration in short: as a whole number of the largest unit that fits, such as `5 min`, rounded down."""
+    for size, unit in _SHORT_UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
 def rfc3339(moment: datetime) -> str:
     """Return the time in the form in which times are stored: by RFC 3339, in UTC, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -134,6 +145,44 @@ def later(moment: datetime, seconds: float) -> datetime:
 def seconds_since(text: str, now: datetime) -> float:
     """Return the seconds from the time *text* to *now*; negative if *text* is later."""
     return (now - parse_rfc3339(text)).total_seconds()
+
+
+_OLD = 60
+"""The seconds after which the age of something is worth showing."""
+
+
+def ago(at: str | None) -> str:
+    """Return how long ago the time *at* was, such as `35 s ago`; a dash if *at* is None."""
+    return "-" if at is None else f"{age(at)} ago"
+
+
+def is_old(at: str) -> bool:
+    """Return whether the time is old enough that its age is worth showing."""
+    return seconds_since(at, SystemClock().now()) >= _OLD
+
+
+def age(at: str, now: datetime | None = None) -> str:
+    """Return the length of time from *at* until *now*, such as `35 s`. If *now* is None, it is the present time."""
+    return short_length(seconds_since(at, now or SystemClock().now()))
+
+
+def clock_time(at: str | None) -> str:
+    """Return the time *at* by the clock of this machine, such as `14:05:09`, or a dash if *at* is None. If it was not
+    today, the date comes first.
+    """
+    if at is None:
+        return "-"
+    try:
+        then = parse_rfc3339(at).astimezone()
+    except (ValueError, OverflowError):  # somebody edited it by hand
+        return at
+    today = SystemClock().now().astimezone().date() == then.date()
+    return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def time_left(moment: str) -> str:
+    """Return the time that is left until the *moment*, such as `4 min left`. A part of a second counts as a second."""
+    return f"{short_length(1 - seconds_since(moment, SystemClock().now()))} left"
 
 
 def jitter(seconds: float) -> float:

@@ -120,6 +120,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def counts_of(by_status: dict[str, int]) -> str:
+    """Return in words how many tasks have each status: `2 completed, 1 pending`."""
+    return ", ".join(f"{count} {status}" for status, count in by_status.items() if count) or "no tasks"
+
+
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
     """Return the first *most* names with commas between them. If there are more names, add the number of the others."""
     first = ", ".join(names[:most])

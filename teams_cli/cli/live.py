@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from teams_cli.commands.inbox import agent_state
 from teams_cli.commands.inspection import estimate_in_words, reach_in_short
-from teams_cli.commands.phrases import agent_state
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import history
 from teams_cli.text import safe

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from teams_cli.commands.call import Words
-    from teams_cli.commands.declaration import Command
-    from teams_cli.commands.phrases import Table
+    from teams_cli.commands.declaration import Command, Table
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:

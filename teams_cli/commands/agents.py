@@ -11,8 +11,7 @@ from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions
 from teams_cli.commands import questions
 from teams_cli.commands.call import Call, Outcome, Stream
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import present
+from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
 from teams_cli.teams import presence, teams
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 _FIELDS_OF_STARTED = (
     *("agent", "caller", "harness", "model", "permissions", "description"),
@@ -339,7 +338,7 @@ def words_of_may_finish(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Agents",
     Command(
         "run-agent",

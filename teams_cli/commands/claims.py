@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 
 from teams_cli import environment, errors
-from teams_cli.clock import length
-from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
-from teams_cli.commands.phrases import ago, clock_time, is_old, present, time_left
+from teams_cli.clock import ago, clock_time, is_old, length, time_left
+from teams_cli.commands.declaration import TASK, Command, argument, in_group, option, present, switch
 from teams_cli.commands.task_documents import (
     line,
     taken,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.views.concerns import Wanted
 
     News = dict[str, Any]
@@ -355,7 +354,7 @@ def _step(command: str | None) -> str | None:
     return f"next: {command}" if command else None
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "claim-task",

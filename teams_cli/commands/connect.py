@@ -12,7 +12,7 @@ from teams_cli.clients import installation, known, own_entries, plugins, profile
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.settings_files import Instructions, Ours, SettingsFile
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, argument, switch, table
+from teams_cli.commands.declaration import Command, argument, in_group, switch
 from teams_cli.environment import to_install
 from teams_cli.teams import teams
 
@@ -295,7 +295,7 @@ def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
     return lines
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Connect",
     Command(
         "hook",

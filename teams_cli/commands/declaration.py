@@ -1,4 +1,6 @@
-"""Declare a command: its parameters, the function that answers, and the docstring that becomes its help."""
+"""Declare a command: its parameters, the function that answers, the docstring that becomes its help, and the lines and
+tables that show its answer.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call, Words
+
+    Parts = list["str | Table"]
 
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
@@ -208,6 +212,22 @@ STORE = option(
 )
 TEAM = option("--team -t", "The team to act in, instead of $TEAMS_TEAM.")
 AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT", name="agent")
+
+
+class Table:
+    """Rows under headings. On a terminal they are drawn as a table, and in plain text as aligned columns. *empty* is
+    shown if there are no rows.
+    """
+
+    def __init__(self, columns: list[str], rows: list[list[str]], empty: str = "") -> None:
+        self.columns = columns
+        self.rows = rows
+        self.empty = empty
+
+
+def present(*lines: str | None) -> Parts:
+    """Return the lines that are neither None nor empty."""
+    return [line for line in lines if line]
 
 
 class Command:
@@ -430,7 +450,7 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     return errors.OutcomeUnknown(f"something was changed, then this failed: {failure.message}", hint)
 
 
-def table(group: str, *commands: Command) -> dict[str, Command]:
+def in_group(group: str, *commands: Command) -> dict[str, Command]:
     """Return the *commands* of a module, each under its name. The help shows them under the heading *group*."""
     for command in commands:
         command.group = group

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.clock import length
-from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
-from teams_cli.commands.phrases import Table, agent_state, ago, present
+from teams_cli.clock import ago, clock_time, length
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, present, row_limit, switch
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message, quote, quote_bounded
 from teams_cli.messages.reading import Reading, Selection
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _CHARACTERS_OF_OLD = 72
@@ -247,6 +246,16 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
     return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
 
 
+def agent_state(agent: dict[str, Any]) -> str:
+    """Return the state, or the trouble, of an agent in a list. For an agent that its provider limits, the end of the
+    limit is added. For an idle agent that may have ended its work, the result says this instead.
+    """
+    state = str(agent.get("trouble") or agent["state"])
+    if state == "idle" and agent.get("mayHaveEnded"):
+        return "may have ended"
+    return f"{state} until {clock_time(agent['limitedUntil'])}" if state == "limited" else state
+
+
 def state_in_words(reach: dict[str, Any]) -> str:
     """Return the state of a message for one recipient, such as `read`. *reach* is an entry of the message's `reach`."""
     turn = f" (turn {reach['turn']})" if "turn" in reach else ""
@@ -305,7 +314,7 @@ def words_of_attention(payload: dict[str, Any]) -> Parts:
     return [*lines, *present(output.get("more"))]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Messages",
     Command(
         "read-messages",

@@ -10,11 +10,10 @@ from collections import Counter
 from teams_cli import __version__, environment, errors, extensions, text
 from teams_cli.agents import budgets, logs, notifying, resuming, sessions, waking
 from teams_cli.clients import known, profiles
-from teams_cli.clock import length
+from teams_cli.clock import clock_time, length
 from teams_cli.commands.call import Call, Outcome, Stream
-from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
-from teams_cli.commands.inbox import state_in_words
-from teams_cli.commands.phrases import Table, agent_state, clock_time, counts_of
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, row_limit, switch
+from teams_cli.commands.inbox import agent_state, state_in_words
 from teams_cli.commands.questions import has_person, require_person, settle
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
@@ -24,6 +23,7 @@ from teams_cli.store.files import disk
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.teams import TEAM
+from teams_cli.text import counts_of
 from teams_cli.views import board
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _SHORT = 100
@@ -405,7 +405,7 @@ def reach_in_short(message: dict[str, Any]) -> str:
     return f" ({', '.join(states)})" if states else ""
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Inspect",
     Command(
         "history",

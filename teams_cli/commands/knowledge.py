@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.clock import age, ago, clock_time, short_length
 from teams_cli.commands import task_documents
-from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
-from teams_cli.commands.phrases import Table, age, ago, clock_time, length_of
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, row_limit, switch
 from teams_cli.commands.task_documents import lines_of_pages
 from teams_cli.names import each_name
 from teams_cli.tasks import agreements, overviews
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
     RankedLines = list[tuple[str, int]]
     """Lines of the brief with their ranks. If there is no room, the lines of the highest rank give way first."""
@@ -237,7 +237,7 @@ def _state(task: dict[str, Any]) -> str:
     """Return in brackets what an owner has to know about its task: the time left if it is short, blockers, its plan."""
     phrases = []
     if task["leaseEndsSoon"]:
-        phrases.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
+        phrases.append(f"{short_length(task['leaseSeconds'])} left: any `teams` command renews it")
     if task["waitsFor"]:
         phrases.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:
@@ -309,7 +309,7 @@ def _named(ended: list[str]) -> str:
 
 
 COMMANDS = (
-    table(
+    in_group(
         "Teams",
         Command(
             "whoami",
@@ -334,7 +334,7 @@ COMMANDS = (
             also="status state next start get-status show-status overview summary sync my-tasks mine begin",
         ),
     )
-    | table(
+    | in_group(
         "Messages",
         Command(
             "share",
@@ -383,7 +383,7 @@ COMMANDS = (
             also="agreement confirm-agreement propose-interface",
         ),
     )
-    | table(
+    | in_group(
         "Inspect",
         Command(
             "search",

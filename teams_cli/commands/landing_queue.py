@@ -7,7 +7,8 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors, extensions, text
-from teams_cli.commands.phrases import Table, age, clock_time, present
+from teams_cli.clock import age, clock_time
+from teams_cli.commands.declaration import Table, present
 from teams_cli.commands.task_documents import line, to_document
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.store.pace import Alarm
 
 _COMMIT = 10

@@ -6,8 +6,7 @@ from itertools import takewhile
 
 from teams_cli import errors, text
 from teams_cli.commands.call import Attempt
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import present
+from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.teams.teams import Team
 
 
@@ -180,7 +179,7 @@ def words_of_sent(message: dict[str, Any]) -> Parts:
     )
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Messages",
     Command(
         "send-message",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.agents import sessions
+from teams_cli.clock import age
 from teams_cli.commands import landing_queue
-from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
-from teams_cli.commands.phrases import Table, age, present
+from teams_cli.commands.declaration import TASK, Command, Table, argument, in_group, option, present, switch
 from teams_cli.commands.task_documents import to_document, words_of_claimed_too
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 _SHORT = 60
 _SHOW = """Show a plan in full, with the decision.
@@ -186,7 +186,7 @@ def words_of_shutdown(request: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     )
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "review-task",
@@ -208,7 +208,7 @@ COMMANDS = table(
             "reject-task": "review-task ID --reject WHY",
         },
     ),
-) | table(
+) | in_group(
     "Plans and shutdown",
     Command(
         "propose-plan",

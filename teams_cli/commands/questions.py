@@ -10,7 +10,7 @@ from threading import Event, Thread
 from teams_cli import errors, processes, text
 from teams_cli.clients import permissions
 from teams_cli.commands.call import Call, Stream
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, in_group, option, switch
 from teams_cli.environment import SANDBOX
 from teams_cli.names import HUMAN, each_name
 from teams_cli.questions import answering, asking, questions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.records.types import Depth
 
 
@@ -333,7 +333,7 @@ def words_of_questions(questions: list[dict[str, Any]]) -> Parts:
     return [line for question in questions for line in words_of_asked(question)] or ["no questions"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Questions",
     Command(
         "ask-others",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import environment, errors, text
-from teams_cli.clock import seconds_since
-from teams_cli.commands.phrases import ago, is_old, present, time_left
+from teams_cli.clock import ago, is_old, seconds_since, time_left
+from teams_cli.commands.declaration import present
 from teams_cli.names import HUMAN
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Note, Task
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _MOST_LOOKED_AT = 200

@@ -5,9 +5,19 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
-from teams_cli.clock import SystemClock
-from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, row_limit, switch, table
-from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
+from teams_cli.clock import SystemClock, age, ago, short_length, time_left
+from teams_cli.commands.declaration import (
+    AFTER,
+    TASK,
+    Command,
+    Table,
+    argument,
+    in_group,
+    option,
+    present,
+    row_limit,
+    switch,
+)
 from teams_cli.commands.task_documents import (
     after_line,
     blocker_line,
@@ -30,7 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _LONG_FIELDS = ("description", "prompt", "run", "notes")
@@ -377,7 +387,7 @@ def _proof(task: dict[str, Any]) -> Parts:
     check_lines: list[str] = []  # with the output of a check that failed
     if outcome := task.get("checked"):
         result = "passed" if outcome["status"] == 0 else f"failed (exit status {outcome['status']})"
-        duration = f" in {length_of(outcome['seconds'])}" if outcome.get("seconds") else ""
+        duration = f" in {short_length(outcome['seconds'])}" if outcome.get("seconds") else ""
         commit = f" on {outcome['commit'][:10]}" if "commit" in outcome else ""
         stale = ", stale" if outcome.get("stale") else ""
         line = f"check: {outcome['command']}: {result}{duration}{commit} {ago(outcome['at'])}{stale}"
@@ -442,7 +452,7 @@ def words_of_attachment(file: dict[str, Any]) -> Parts:
     return [head, *text.bounded(text.quoted(file["text"]), text.MOST_LETTER, f"[cut; the whole: {command}]")]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "create-task",

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors, text
+from teams_cli.clock import ago
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import Table, ago, counts_of, present
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, present, switch
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence, role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Team
+from teams_cli.text import counts_of
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 PRIVATE = ("tokenHash", "launcher")
@@ -185,7 +186,7 @@ def words_of_left(done: dict[str, Any]) -> Parts:
     return present(f"{done['agentId']}: left team {done['team']}", f"released: {released}" if released else None)
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Teams",
     Command(
         "spawn-team",

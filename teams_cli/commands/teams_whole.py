@@ -12,8 +12,7 @@ from teams_cli import closing, copying, errors, kinds, text
 from teams_cli.agents import keeping, pruning, worktrees
 from teams_cli.commands import landing_queue, teams
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import present
+from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
@@ -24,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _ACTION_FOR = {"work": "merge", "empty": "remove"}
@@ -217,7 +216,7 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
     )
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Teams",
     Command(
         "close-team",

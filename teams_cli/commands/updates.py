@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.clock import length
+from teams_cli.clock import length, short_length
 from teams_cli.commands import completions, landing_queue
 from teams_cli.commands.call import Attempt
-from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
-from teams_cli.commands.phrases import length_of
+from teams_cli.commands.declaration import AFTER, TASK, Command, argument, in_group, option, switch
 from teams_cli.commands.task_documents import (
     refuse_stopped,
     reviewer_in_words,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
@@ -210,7 +209,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     what_changed = ""
     if "checked" in task and task["status"] == "completed":
         seconds = task["checked"].get("seconds")
-        what_changed = f", its check passed{f' in {length_of(seconds)}' if seconds else ''}"
+        what_changed = f", its check passed{f' in {short_length(seconds)}' if seconds else ''}"
     what_changed += "".join(f", {phrase}" for key, phrase in phrases.items() if key in changed)
     what_changed += ", newer work handed in" if "handedInAgain" in task else ""
     if names := task.get("notified"):
@@ -229,7 +228,7 @@ def words_of_noted(task: dict[str, Any]) -> list[str]:
     return [f"note added to {task['id']} ({task['status']}{by}): {task['title']}"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "update-task",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors, text
-from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.commands.phrases import counts_of, present
+from teams_cli.commands.declaration import Command, in_group, option, present, switch
 from teams_cli.names import each_name
 from teams_cli.teams.permission import standing_of
+from teams_cli.text import counts_of
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.views.conditions import Condition
 
 
@@ -244,7 +244,7 @@ def _task(task: dict[str, Any]) -> Parts:
     return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Agents",
     Command(
         "wait",

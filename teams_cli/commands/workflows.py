@@ -9,15 +9,14 @@ from contextlib import ExitStack
 from teams_cli import errors, text
 from teams_cli.clients import permissions as levels
 from teams_cli.commands.call import Call, Outcome
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import Table
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, switch
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
     from teams_cli.records.types import Permissions
     from teams_cli.runs.conduct import RunRequest
 
@@ -225,7 +224,7 @@ def words_of_workflow_checked(workflow: dict[str, Any]) -> Parts:
     ]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Workflows",
     Command(
         "run",

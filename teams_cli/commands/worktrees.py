@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, keeping, overlaps, worktrees
-from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.phrases import Table
+from teams_cli.commands.declaration import Command, Table, argument, in_group, option, switch
 from teams_cli.views import spending
 
 TYPE_CHECKING = False
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Parts
+    from teams_cli.commands.declaration import Parts
 
 
 _HEADS = ["turns", "input", "cached", "output", "total", "time"]
@@ -140,7 +139,7 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
     return [name, turns, *counts, f"{row['seconds']:.0f} s"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Agents",
     Command(
         "worktree",

@@ -84,7 +84,7 @@ def test_a_module_that_is_gone_may_mean_that_the_program_was_updated_meanwhile(c
     """Modules are loaded when they are needed, which may be after a long wait."""
     copy = tmp_path / "copy/teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "commands/phrases.py").write_text("")
+    (copy / "commands/declaration.py").write_text("")
     environ = {**os.environ, "PYTHONPATH": str(copy.parent), "TEAMS_HOME": str(cli.root), "TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "teams_cli", "whoami"]
     done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=TIMEOUT)

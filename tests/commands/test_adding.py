@@ -30,7 +30,7 @@ def hurry(store, team_name, caller, word):
 '''
 DECLARATION = '''"""The command that hurries."""
 
-from teams_cli.commands.declaration import Command, argument, table
+from teams_cli.commands.declaration import Command, argument, in_group
 from teams_cli.commands.task_documents import to_document
 from teams_cli.tasks import hurrying
 from teams_cli.tasks.tasks import Task
@@ -44,7 +44,7 @@ def words_of_hurried(task):
     return [f"{task['id']}: comes first now"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "hurry-task",

@@ -34,7 +34,7 @@ def reserve(store, team_name, caller, thing):
 '''
 COMMAND = '''"""The command that reserves."""
 
-from teams_cli.commands.declaration import Command, argument, table
+from teams_cli.commands.declaration import Command, argument, in_group
 from teams_cli.teams import reservations
 
 
@@ -43,7 +43,7 @@ def _reserve(call, thing):
 
 
 THING = argument("THING", "A thing.", name="thing")
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command("reserve", _reserve, THING, doc=reservations.reserve, example="reserve printer"),
 )

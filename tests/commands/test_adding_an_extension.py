@@ -47,7 +47,7 @@ def examine(store, team, fix):
 '''
 COMMANDS = '''"""The command that stamps."""
 
-from teams_cli.commands.declaration import Command, argument, table
+from teams_cli.commands.declaration import Command, argument, in_group
 from teams_cli.extensions.log.stamps import STAMP, Stamp
 from teams_cli.store.contract import upsert
 from teams_cli.teams.permission import require
@@ -61,7 +61,7 @@ def _stamp(call, text):
 
 
 TEXT = argument("TEXT", "What it says.", name="text")
-COMMANDS = table("Tasks", Command("stamp", _stamp, TEXT, doc=_stamp, example="stamp hello"))
+COMMANDS = in_group("Tasks", Command("stamp", _stamp, TEXT, doc=_stamp, example="stamp hello"))
 '''
 AFTER = '''"""Writes the log."""
 

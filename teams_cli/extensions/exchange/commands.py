@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors, text
-from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.commands.declaration import Command, argument, in_group, option
 from teams_cli.extensions.exchange import exporting, importing
 from teams_cli.tasks.tasks import FINISHED
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.phrases import Table
+    from teams_cli.commands.declaration import Table
 
     Parts = list[str | Table]
 
@@ -129,7 +129,7 @@ def _export_words(answer: dict[str, Any]) -> Parts:
     return list(answer["lines"])
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "import",

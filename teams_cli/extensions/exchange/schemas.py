@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.commands.declaration import Command, argument, table
+from teams_cli.commands.declaration import Command, argument, in_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def as_text(schema: Schema) -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Workflows",
     Command(
         "schema",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.call import Service
-from teams_cli.commands.declaration import Command, option, switch, table
+from teams_cli.commands.declaration import Command, in_group, option, switch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
     return Service("extensions.http.server", "http", {"port": port, "private": private, "browse": browse})
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Connect",
     Command(
         "serve",

@@ -6,7 +6,7 @@ from functools import partial
 
 from teams_cli import errors
 from teams_cli.commands import landing_queue
-from teams_cli.commands.declaration import TASK, Command, argument, option, row_limit, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, in_group, option, row_limit, switch
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
@@ -94,7 +94,7 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     return [landings.to_document(row) for row in rows]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Tasks",
     Command(
         "land",

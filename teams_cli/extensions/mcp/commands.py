@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.commands.call import Service
-from teams_cli.commands.declaration import Command, option, table
+from teams_cli.commands.declaration import Command, in_group, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _mcp(call: Call, tools: str) -> Any:
     return Service("extensions.mcp.server", "mcp", {"tools": tools})
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Connect",
     Command(
         "mcp",

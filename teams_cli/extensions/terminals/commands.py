@@ -9,7 +9,7 @@ from teams_cli.agents import ending
 from teams_cli.agents.seats import sitting
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, in_group, option, switch
 from teams_cli.extensions.terminals import detached, opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
@@ -203,7 +203,7 @@ def _opened(document: dict[str, Any]) -> list[str]:
     return [f"{document['agent']}: opened"]
 
 
-COMMANDS = table(
+COMMANDS = in_group(
     "Connect",
     Command(
         "open",
