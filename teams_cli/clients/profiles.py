@@ -127,7 +127,7 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
     if client and not is_complete:
         document = {**client.profile, "name": name}
     if users_profile is not None:
-        from teams_cli.records.validation import check_record
+        from teams_cli.records.types import check_record
 
         document = {"name": name, **document, **users_profile}
         check_record(Profile, document, f"config.json: harness.{name}")

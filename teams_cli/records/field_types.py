@@ -2,7 +2,7 @@
 types of pydantic are made from it.
 
 `fits` is the quick check. It also checks files with a right checksum: anybody can compute a checksum, so the checksum
-only shows that nothing changed by accident. A record that the quick check refuses is checked by `validation`, which
+only shows that nothing changed by accident. A record that the quick check refuses is checked by `types`, which
 imports pydantic.
 """
 

@@ -1,7 +1,7 @@
 """Records: a record is the content of one JSON file as a light class, whose annotations define its shape.
 
 Importing the standard library's dataclasses takes 17 ms, as much as the rest of a command, so records have a base class
-of their own. Types stay strings until `validation` reads them.
+of their own. Types stay strings until `types` reads them.
 """
 
 from __future__ import annotations

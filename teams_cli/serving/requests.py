@@ -135,7 +135,7 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
         return defaults  # without pydantic, whose import takes long
     from pydantic import ValidationError
 
-    from teams_cli.records.validation import first_problem
+    from teams_cli.records.types import first_problem
 
     if isinstance(request, dict) and spelling is snake_case:
         request = _in_snake_case(name, request)

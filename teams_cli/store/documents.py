@@ -44,7 +44,7 @@ def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
     refuse a good document, so then the full check decides.
     """
     if not fits(kind, document):
-        from teams_cli.records.validation import check_record
+        from teams_cli.records.types import check_record
 
         try:
             check_record(kind, document, kind.__name__)
@@ -137,7 +137,7 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
             document = strict_json(data, path)
             if isinstance(document, dict):
                 document.pop("checksum", None)
-            from teams_cli.records.validation import check_record
+            from teams_cli.records.types import check_record
 
             check_record(kind.record, document, path)
             record = kind.record.from_json(document)

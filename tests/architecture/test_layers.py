@@ -28,7 +28,7 @@ LAYERS = """
 """.replace("|", " ").split()
 FRONT_ENDS = {"cli", "__main__", "extensions", "hooks", "environment", "streams"}
 HEAVY = {"typer", "pydantic", "filelock", "rich", "yaml", "click", "mcp", "anyio", "starlette", "uvicorn"}
-HEAVY_OURS = {"records.validation", "records.types", "workflows.model", "workflows.files"}
+HEAVY_OURS = {"records.types", "workflows.model", "workflows.files"}
 CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in ("workflows", "runs", "extensions")]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from teams_cli import kinds
 from teams_cli.errors import DamagedRecord
 from teams_cli.records import field_types
-from teams_cli.records.validation import check_record
+from teams_cli.records.types import check_record
 from tests.support.cli import ALPHA, Cli, add_tasks
 
 VALUES = st.one_of(

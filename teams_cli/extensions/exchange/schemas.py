@@ -24,7 +24,7 @@ beside your file, and name it in the first line of the file:
 
 def of(name: str) -> Schema:
     """Return the JSON Schema for the kind of file called *name*."""
-    from teams_cli.records.validation import schema_of
+    from teams_cli.records.types import schema_of
     from teams_cli.teams.config import Config
     from teams_cli.workflows.model import Workflow
     from teams_cli.workflows.roster import Roster

@@ -9,7 +9,7 @@ from teams_cli import __version__
 from teams_cli.agents import interrupting
 from teams_cli.extensions.http import refusals
 from teams_cli.extensions.http.refusals import description, in_requests
-from teams_cli.records.validation import schema_of
+from teams_cli.records.types import schema_of
 from teams_cli.runs import reports
 from teams_cli.serving import requests
 from teams_cli.views import board
