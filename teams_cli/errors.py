@@ -16,9 +16,15 @@
 
 An error that only a single, seldom used package raises is declared there, as a subclass of one of these. The table of
 exit statuses only grows. `code` is the class name in snake_case, for scripts.
+
+An error that is no refusal is a bug. Its traceback goes to a log, whose path is shown.
 """
 
 from __future__ import annotations
+
+import os
+
+from teams_cli import __version__
 
 
 class TeamsError(Exception):
@@ -209,3 +215,23 @@ def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
     for kind in above.__subclasses__():
         by_name.update(kinds(kind))
     return by_name
+
+
+def report_bug(error: Exception, words: list[str]) -> TeamsError:
+    """Write the traceback of *error* to a log, and return the error to show to the user. Of *words*, the command line,
+    the log has only the name of the command, because the other words may be private.
+    """
+    import tempfile
+    import traceback
+
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")
+            log.write("".join(traceback.format_exception(error)))
+        hint = f"The details are in {path}; please report them."
+    except OSError as failure:
+        hint = f"Please report it; its details could not be written: {failure.strerror}."
+    if isinstance(error, ImportError):  # modules are loaded when they are needed, which may be after a long wait
+        hint = f"If teams was updated while the command ran, repeat the command. Else: {hint}"
+    return TeamsError(f"a bug: {type(error).__name__}: {error}", hint)

@@ -58,15 +58,22 @@ def run(words: list[str]) -> int:
 
 def _refuse_unexpected(error: Exception, words: list[str]) -> int:
     """Report an error that no command expects: a bug in the program, unless its cause is known. Return the status."""
-    from teams_cli.bugs import directory_is_gone, report
-
     if isinstance(error, OverflowError):
         why = f"a number or a time is out of range: {error}"
         return _refuse(errors.InvalidValue(why, "Give another value."), words)
-    if isinstance(error, FileNotFoundError) and directory_is_gone():
+    if isinstance(error, FileNotFoundError) and _is_directory_gone():
         gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
         return _refuse(gone, words)
-    return _refuse(report(error, words), words, BUG)
+    return _refuse(errors.report_bug(error, words), words, BUG)
+
+
+def _is_directory_gone() -> bool:
+    """Return whether the current directory was removed. An error that follows from its removal is no bug."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def _command_first(words: list[str]) -> list[str]:

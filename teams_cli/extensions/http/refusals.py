@@ -12,7 +12,7 @@ import sys
 
 from starlette.responses import Response
 
-from teams_cli import bugs, errors
+from teams_cli import errors
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
@@ -135,7 +135,7 @@ def refused(error: Exception, write_hint: Callable[[str], str] = in_requests) ->
         headers = RETRY_AFTER if status == 503 else {}
         message, hint = write_hint(error.message), write_hint(error.hint)
         return RequestRefused(status, error.code, message, hint, headers)
-    bug = bugs.report(error, ["serve"])
+    bug = errors.report_bug(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
     return RequestRefused(500, "bug", bug.message, bug.hint)
 

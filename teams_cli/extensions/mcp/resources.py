@@ -20,7 +20,6 @@ from mcp_types import Resource, ResourceTemplate
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from teams_cli import commands, errors
-from teams_cli.bugs import report
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import results
 from teams_cli.extensions.mcp.identity import Identity
@@ -181,7 +180,7 @@ class Subscriptions:
                 self._watch_team(loop, self._identity.team)
             except Exception as error:
                 if not (is_reported or loop.is_closed()):  # only the first failure is reported
-                    failure = report(error, ["mcp", "changes"])
+                    failure = errors.report_bug(error, ["mcp", "changes"])
                     print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
                     is_reported = True
                 time.sleep(_CHECK_SECONDS)

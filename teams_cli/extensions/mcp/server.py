@@ -31,7 +31,6 @@ from mcp_types import (
 
 from teams_cli import __version__, errors
 from teams_cli.agents.seats import insiders
-from teams_cli.bugs import report
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp import line, resources, results, tools
 from teams_cli.extensions.mcp.identity import Identity, Rights
@@ -285,7 +284,7 @@ class TeamsServer:
         except Departed:  # nobody waits for the answer
             raise
         except Exception as error:
-            return results.refused(report(error, ["mcp", name]), "bug"), None
+            return results.refused(errors.report_bug(error, ["mcp", name]), "bug"), None
 
     async def _list_resources(self, ctx: Context, params: object) -> ListResourcesResult:
         return ListResourcesResult(resources=await self._run(lambda requester: resources.listed(self.identity)))
@@ -314,7 +313,7 @@ class TeamsServer:
         except errors.TeamsError as error:
             raise _protocol_error(error, error.code) from None
         except Exception as error:
-            raise _protocol_error(report(error, ["mcp"]), "bug") from None
+            raise _protocol_error(errors.report_bug(error, ["mcp"]), "bug") from None
 
 
 def _inner_arguments(outer: Mapping[str, Any]) -> dict[str, Any]:
