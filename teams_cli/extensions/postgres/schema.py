@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-from hashlib import md5
-from urllib.parse import quote, urlencode
-
-from psycopg2.extensions import encrypt_password
 
 from teams_cli import errors
 from teams_cli.extensions.postgres.connections import SOCKET, Connection, Missing, Server
@@ -118,6 +113,10 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
     Raises:
         NotAllowed: This program's own login may not create roles.
     """
+    import secrets  # slow to import, like the others below; only few commands make logins
+
+    from psycopg2.extensions import encrypt_password
+
     passwords = {name: secrets.token_urlsafe(24) for name in agents}
     created: set[str] = set()
 
@@ -154,6 +153,8 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
 
 def login_of(database: str, schema: str, team: str, agent: str) -> str:
     """Return the name of an agent's login. The name is readable; a digest at its end makes it unique on the server."""
+    from hashlib import md5
+
     digest = md5(f"{database} {schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
 
@@ -171,6 +172,8 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 def _address(server: Server, login: str, password: str) -> str:
     """Return the address of the store for an agent's login, with the other options of the address of *server*."""
+    from urllib.parse import quote, urlencode
+
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema
