@@ -6,7 +6,7 @@ import os
 from itertools import compress
 
 from teams_cli import errors
-from teams_cli.records.json_text import dumps
+from teams_cli.store.documents import dumps
 from teams_cli.text import MOST_LETTER, clipped, one_part, safe, size
 
 TYPE_CHECKING = False

@@ -10,10 +10,9 @@ from zlib import crc32
 
 from teams_cli import errors
 from teams_cli.environment import OPENCODE_FILES, opencode_directory
-from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind
-from teams_cli.store.documents import decode, encode
+from teams_cli.store.documents import decode, encode, loads
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from teams_cli.environment import OPENCODE_FILES
 from teams_cli.names import is_name
-from teams_cli.records.json_text import loads
+from teams_cli.store.documents import loads
 from teams_cli.store.files import disk
 from teams_cli.teams.roles import by_role
 

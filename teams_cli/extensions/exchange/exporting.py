@@ -12,10 +12,10 @@ from teams_cli.agents.budgets import USAGE
 from teams_cli.agents.sessions import SESSION
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.json_text import dumps
 from teams_cli.records.records import shown
 from teams_cli.runs.runs import RUN
 from teams_cli.store.contract import Store
+from teams_cli.store.documents import dumps
 from teams_cli.tasks.landings import LANDING
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import TASK

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from teams_cli import errors, text
-from teams_cli.records.json_text import dumps
 from teams_cli.records.records import owing
 from teams_cli.store.contract import Store, update
+from teams_cli.store.documents import dumps
 from teams_cli.store.files import locks
 from teams_cli.tasks import assigning, changes, creating, editing, tasks
 from teams_cli.tasks.changes import Edit

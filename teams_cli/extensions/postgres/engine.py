@@ -15,10 +15,9 @@ from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken
 from teams_cli.extensions.postgres.session import PASS, TAKE, Session
 from teams_cli.names import is_name
-from teams_cli.records.json_text import dumps, loads
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, topics_of
-from teams_cli.store.documents import encode
+from teams_cli.store.documents import dumps, encode, loads
 from teams_cli.store.files import disk
 from teams_cli.store.files.message_log import check_addressees
 

@@ -22,10 +22,9 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_id, is_name, is_number
-from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.documents import decode, encode, own_document
+from teams_cli.store.documents import decode, encode, indented, loads, own_document
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False

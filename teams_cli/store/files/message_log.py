@@ -14,8 +14,7 @@ import stat
 
 from teams_cli import errors
 from teams_cli.names import is_name, is_number
-from teams_cli.records.json_text import dumps, loads
-from teams_cli.store.documents import encode_unnumbered, heading
+from teams_cli.store.documents import dumps, encode_unnumbered, heading, loads
 from teams_cli.store.files import directories, disk
 from teams_cli.store.files.directories import PACKED
 from teams_cli.store.files.disk import failed, release

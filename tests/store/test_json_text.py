@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teams_cli.records import json_text
+from teams_cli.store import documents
 
 FLAT = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(
@@ -79,14 +79,14 @@ def test_refuses_values_that_json_lacks() -> None:
 
 def by_library() -> Any:
     """The module as it is if the interpreter has no parts of its own."""
-    source = json_text.__loader__.get_source(json_text.__name__)  # type: ignore[union-attr]
-    found: dict[str, Any] = {"__name__": "json_text_by_library"}
+    source = documents.__loader__.get_source(documents.__name__)  # type: ignore[union-attr]
+    found: dict[str, Any] = {"__name__": "documents_by_library"}
     exec(source.replace("from _json import", "from _no_such_json import"), found)
     return found
 
 
 OTHER = by_library()
 BOTH = [
-    (json_text.dumps, json_text.indented, json_text.loads),
+    (documents.dumps, documents.indented, documents.loads),
     (OTHER["dumps"], OTHER["indented"], OTHER["loads"]),
 ]
