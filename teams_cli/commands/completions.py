@@ -11,6 +11,7 @@ import os
 from teams_cli import environment, errors, text
 from teams_cli.commands import landing_queue
 from teams_cli.commands.task_documents import to_document
+from teams_cli.store.contract import update
 from teams_cli.tasks import changes, checks, dependencies, tasks
 from teams_cli.tasks.tasks import COMPLETION_REFUSED, IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import presence, teams
@@ -112,7 +113,6 @@ def complete_asked(call: Call) -> list[dict[str, Any]]:
 
 def _note_refusal(call: Call, task: Task, reason: str) -> None:
     """Note in the task that it could not be completed, so that this is not tried again without its owner."""
-    from teams_cli.store.contract import update
 
     def with_refusal(current: Task) -> Task:
         if current.status != IN_PROGRESS or current.claim != task.claim:
