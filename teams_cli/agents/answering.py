@@ -181,8 +181,9 @@ def is_cut_off(store: Store, question: Question) -> bool:
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox, and return True. Return False if the process that collects answers has
-    to do it, because the member has a command that answers or a session that may be copied, or because this failed.
+    """Put the question into the member's inbox, and return True. Return False if the process that collects answers
+    must ask instead: the member has a command that answers, or a session that may be copied, or its inbox could not be
+    changed.
     """
     if member.answer:
         return False

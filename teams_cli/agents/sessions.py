@@ -331,9 +331,9 @@ def check_started_here(store: Store, team: str, session: Session) -> None:
 
 
 def is_started_here(store: Store, team: str, session: Session) -> bool:
-    """Whether the record of the session agrees with what this machine recorded when it started the agent. Otherwise
-    another machine that writes to the store could choose what runs here. If no other machine uses the store, only the
-    form of the session id is checked.
+    """Whether the record of the session agrees with what this machine recorded when it started the agent. Without
+    this check, another machine that writes to the store could choose what runs here. If no other machine uses the
+    store, only the form of the session id is checked.
     """
     if not is_session_id(session.session_id):
         return False

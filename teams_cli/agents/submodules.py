@@ -119,8 +119,9 @@ def _carry(
     branch: str,
     created: list[tuple[str, str]],
 ) -> None:
-    """Do what `carried` describes. *stores_for* returns the places that may have the submodule at a path. Each new
-    branch is added to *created* at once, so that it can be removed if a later copy fails.
+    """Copy to the checkout *top* the submodule commits that *commit* needs and *base* does not need, each to a new
+    branch whose name begins with *branch*. *stores_for* returns, for the path of a submodule, the repositories that may
+    have its commits. Each new branch is added to *created* at once, so that it can be removed if a later copy fails.
     """
     commits_before = wanted(top, base)
     for path, target in wanted(top, commit).items():

@@ -1,4 +1,4 @@
-"""Commands on received and sent messages, and on the members."""
+"""Commands for received and sent messages, and for members."""
 
 from __future__ import annotations
 

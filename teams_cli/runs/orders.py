@@ -255,7 +255,9 @@ def one_line(body: str) -> str:
 
 
 def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, list[str]]) -> list[Step]:
-    """Return all steps of the workflow, each after its blockers. *items* has the items of each task with `each`."""
+    """Return all steps of the workflow, each after its blockers. *items* maps the id of each task with the key `each`
+    to the items for which the task is repeated.
+    """
     steps = []
     for template in workflow.ordered():
         attempts = template.attempts or workflow.attempts

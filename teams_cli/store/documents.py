@@ -31,7 +31,7 @@ _DEEPEST = 100
 
 
 def encode(record: Record) -> bytes:
-    """Return the text of a record's file: the fields in order, indented by two blanks, then the checksum, then a
+    """Return the text of a record's file: the fields in order, indented by two spaces, then the checksum, then a
     newline.
 
     Raises:
@@ -322,7 +322,7 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any) -> str:
-    """Return the value on several lines, as `json.dumps` does with an indent of two blanks, but without escapes for
+    """Return the value on several lines, as `json.dumps` does with an indent of two spaces, but without escapes for
     characters outside ASCII.
     """
     try:

@@ -277,9 +277,9 @@ def is_left_to_former_owner(task: Task, name: str) -> bool:
 
 
 def previous_loss(task: Task) -> Note | None:
-    """Return the note of how the task, now in progress, was lost before its present claim. The note's *owner* is the
-    agent that lost the task, and may have left uncommitted work. Return None if the task was not lost, or if its
-    present owner had given it back itself.
+    """Return the note on how the previous owner of the task, which is in progress again, lost it. The note's *owner* is
+    this agent, which may have left uncommitted work. Return None if nobody lost the task, or if its present owner had
+    released it before.
     """
     changes = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(changes) < 2 or changes[-1].what != "claimed":

@@ -117,8 +117,9 @@ class Leading:
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
     def _lost(self, reported: set[str]) -> FactsByKey:
-        """Return a fact for each silent member without a task. Left out are members that lost a task, because a message
-        reports the loss, and members that `teams` started, because the supervisor reports their end.
+        """Return a fact for each silent member without a task; None for those in *reported*. Members that lost a task
+        are left out, because a message reports the loss. So are members that `teams` started, because the supervisor
+        reports their end.
         """
         facts: FactsByKey = {}
         busy = {task.owner for task in self._in_progress()}

@@ -64,7 +64,7 @@ def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
 
 
 def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: Sequence[Item]) -> Outcome:
-    """Make tasks of the new items, all in one commit, and update the tasks of the other items. Return the outcome.
+    """Create tasks from the new items, all or none, and update the tasks of the other items. Return the outcome.
 
     Raises:
         Busy: Another import is running.

@@ -103,7 +103,9 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
 
     def _abort_untaken(self, cycle: object) -> None:
-        """Drop the client if its answer of *cycle* is still unread, and no other request has begun."""
+        """Disconnect the client if it has not read the whole answer to the request of *cycle* yet, and no other request
+        has begun.
+        """
         if self.cycle is cycle and self.transport.get_write_buffer_size():
             self.transport.abort()
 

@@ -49,7 +49,7 @@ POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the se
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """Return the name of the watcher of the store with the identity *whereabouts*."""
+    """Return the name of the watcher for the store that *whereabouts* identifies."""
     return md5(repr((_PROTOCOL, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 

@@ -346,8 +346,10 @@ clipboard, notifications.
 """
 _CLEARING = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
 """Matches sequences that clear the screen or switch to another one."""
-_ANSWERABLE = re.compile(rb"\x1b\[(?:0?(c)|(5)n|(6)n)")
-"""Matches the questions that `terminal_replies` answers: the terminal's type, its state, the place of the cursor."""
+_ANSWERABLE = re.compile(rb"\x1b\[0?(?P<code>c|5n|6n)")
+"""Matches the questions that `terminal_replies` answers. *code* is a key of `_REPLIES`."""
+_REPLIES = {b"c": b"\x1b[?62c", b"5n": b"\x1b[0n", b"6n": b"\x1b[1;1R"}
+"""The replies to questions for the terminal's type (`c`), its state (`5n`) and the place of the cursor (`6n`)."""
 _INITIALLY_ON = frozenset((b"7", b"25"))
 _ALTERNATE_SCREEN = frozenset((b"47", b"1047", b"1049"))
 _DELAYED_OUTPUT = b"2026"
@@ -454,9 +456,7 @@ class Screen(Modes):
 
 def terminal_replies(data: bytes) -> bytes:
     """Return the replies that a terminal would give to the usual questions in *data*, the output of a client."""
-    replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
-    questions = (match[match.lastindex or 0] for match in _ANSWERABLE.finditer(data))  # the group that matched
-    return b"".join(replies[question] for question in questions)
+    return b"".join(_REPLIES[match["code"]] for match in _ANSWERABLE.finditer(data))
 
 
 def unfinished(data: bytes) -> bytes:
