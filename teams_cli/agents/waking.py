@@ -208,10 +208,12 @@ def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) ->
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end its present turn and take a turn for its mail. This interruption is recorded as a waking, so
-    that the client is not woken for the same mail once more.
+    """Have the client end its present turn and begin another one for its mail. *way* is the channel to the client, such
+    as `channels.SOCKET`. The interruption is recorded as a waking, so that the client is not woken for the same mail
+    once more.
     """
-    _note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
+    unread = inboxes.unread(store, team, terminal.agent)
+    _note_waking(store, team, terminal, unread, senders=())
     client = channels.Client(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
     _note_outcome(store, team, terminal.agent, client.take_line(way, interrupts=True))
     history.note(store, team, terminal.agent, "terminal interrupted", way=way)

@@ -188,12 +188,13 @@ class HostWatch:
         self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, and let the pauses between looks be short again. Return None if there
-        is no watcher.
+        """Return a watch that the watcher serves; None if there is no watcher. If there is one, a later search for a
+        new one begins with the shortest pause again.
         """
         attached = self._place.attach(*self._request)
         if attached:
-            self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
+            self._pause, self._looks = _SHORTEST_PAUSE, 0
+            self.slow = attached.slow
         return attached
 
     def _connected(self) -> Watch:
