@@ -1,25 +1,30 @@
-"""Closing a team when its work is done, and reopening it. Nothing is deleted."""
+"""Closing a team when its work is done, reopening it, and removing it for ever. Only removal deletes anything."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from teams_cli import errors, extensions, processes
-from teams_cli.agents import ending
+from teams_cli import errors, extensions, processes, text
+from teams_cli.agents import ending, worktrees
 from teams_cli.agents.seats import sitting, terminals
 from teams_cli.clients.seats import GONE, IDLE
+from teams_cli.clock import seconds_since
+from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store, update
 from teams_cli.tasks import landings, leases, tasks
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teams_cli.teams.permission import Caller
+_DIRECTORIES = ("runs", "logs", "started", "worktrees")
+"""The directories below the root, besides the store, with data of a team on this machine."""
 
 
 class Closed(NamedTuple):
@@ -143,3 +148,52 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     if before is not team:
         history.note(store, team_name, standing.name, "team restored")
     return team
+
+
+def closed_teams(
+    store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]
+) -> list[dict[str, Any]]:
+    """Return a row for each team that was closed at least *days* ago. `kept` in the row says why the team can't be
+    removed, or is None.
+    """
+    rows = []
+    for team in teams.all_of(store, problems):
+        closed_at = team.closed_at or team.created_at
+        if team.state == "closed" and seconds_since(closed_at, store.now()) >= days * 86400:
+            rows.append({"team": team.name, "closedAt": closed_at, "kept": _why_kept(store, team.name, caller)})
+    return rows
+
+
+def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
+    """Return why the team can't be removed: the caller may not remove it, or it may hold work. None if it can."""
+    try:
+        require(store, name, caller or Caller(HUMAN), "prune")
+        for tree in worktrees.all_of(store, name):
+            if tree.has_record and tree.state != "empty":  # those without a record are unknown, see below
+                work = " and ".join(tree.work.phrases())
+                return f"{tree.agent} has work in {tree.path}, {work}: teams worktree merge {tree.agent} --team {name}"
+            worktrees.refuse_occupied(store, name, tree.path)
+        if unknown := worktrees.unknown_in(store, name):
+            return f"{text.listed(unknown, 3)}: unknown, may hold work; check it, and move it away"
+    except errors.TeamsError as problem:
+        return problem.message
+    return None
+
+
+def remove(store: Store, name: str, caller: Caller | None) -> None:
+    """Remove a closed team permanently, with its messages, tasks, worktrees, logs and reports.
+
+    Raises:
+        NotAllowed: The caller is neither the team's leader nor the human.
+        StaleRevision: The team was changed just now.
+        Conflict: Something in the team may hold work.
+    """
+    require(store, name, caller or Caller(HUMAN), "prune")
+    _, revision = store.get(name, TEAM, name)
+    if why := _why_kept(store, name, caller):
+        raise errors.Conflict(f"{name} is kept: {why}", "Check that directory, and repeat the command.")
+    for tree in worktrees.all_of(store, name):
+        worktrees.drop(store, name, tree)
+    store.drop(name, TEAM, revision)
+    for directory in _DIRECTORIES:
+        shutil.rmtree(os.path.join(store.root, directory, name), ignore_errors=True)

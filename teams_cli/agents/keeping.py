@@ -24,12 +24,18 @@ from teams_cli.agents import work as works
 from teams_cli.agents.checkouts import Origin
 from teams_cli.agents.work import Work
 from teams_cli.clock import rfc3339
+from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
+from teams_cli.teams import settings
+from teams_cli.teams.config import Config
+from teams_cli.teams.permission import Caller, require
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
 """The largest number in a reference of an agent's kept work, so that the search for a free number ends."""
+_KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
+"""The seconds for which work is kept, unless the team or the user has another setting."""
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
@@ -269,6 +275,28 @@ def find(store: Store, ref: str, directory: str) -> Kept:
         if kept.ref == full_ref:
             return kept
     raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")
+
+
+def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
+    """Return the kept work that is older than its team's setting `worktree.keptFor` allows. If the team is gone, the
+    setting in the user's *config* counts.
+    """
+    expired_work: list[Kept] = []
+    teams_of_store = set(store.teams())
+    for kept in all_of(store):
+        try:
+            if kept.team in teams_of_store:
+                team = require(store, kept.team, caller or Caller(HUMAN), "prune").team
+                seconds = settings.value(team, settings.WORKTREE_KEPT)
+            elif caller is None or caller.is_human:
+                seconds = settings.of_user(config).get(settings.WORKTREE_KEPT, _KEPT_FOR)
+            else:  # only the human may remove the work of a team that is gone
+                continue
+        except errors.TeamsError:  # the caller may not remove it, or the team is damaged
+            continue
+        if store.now().timestamp() - kept.at >= float(seconds):
+            expired_work.append(kept)
+    return expired_work
 
 
 def forget(kept: Kept) -> None:

@@ -9,7 +9,7 @@ import os
 import shlex
 
 from teams_cli import closing, copying, errors, kinds, text
-from teams_cli.agents import keeping, pruning, worktrees
+from teams_cli.agents import keeping, worktrees
 from teams_cli.commands import landing_queue, teams
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
@@ -75,8 +75,8 @@ Raises:
 
 
 def _prune(call: Call, older_than: float, yes: bool) -> Any:
-    rows = pruning.closed_teams(call.store, call.caller, older_than, call.problems)
-    expired = pruning.expired(call.store, call.caller, call.config)
+    rows = closing.closed_teams(call.store, call.caller, older_than, call.problems)
+    expired = keeping.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
     question = f"Remove for ever: {text.listed(names, 20)}?"
     is_agreed = bool(names) and (yes or (call.person is not None and call.person.agrees(question)))
@@ -84,7 +84,7 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
         row["removed"] = is_agreed and not row["kept"]
         if row["removed"]:
             try:
-                pruning.remove(call.store, row["team"], call.caller)
+                closing.remove(call.store, row["team"], call.caller)
             except errors.TeamsError as problem:  # the other teams are removed all the same
                 row.update(kept=problem.message, removed=False)
     for kept in expired:
