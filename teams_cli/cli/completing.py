@@ -144,6 +144,6 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
             return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
     except errors.TeamsError:  # without a team, nothing is known
         return []
-    from teams_cli.workflows import places  # the parameter is a workflow
+    from teams_cli import workflows  # the parameter is a workflow
 
-    return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.current_directory or ".")]
+    return [(os.path.basename(path).removesuffix(".md"), "") for path in workflows.paths(call.current_directory or ".")]

@@ -173,9 +173,10 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
 
 
 def _list(call: Call) -> Any:
-    from teams_cli.workflows import files, places
+    from teams_cli import workflows
+    from teams_cli.workflows import files
 
-    rows = [files.describe(path, call.problems) for path in places.paths(call.directory)]
+    rows = [files.describe(path, call.problems) for path in workflows.paths(call.directory)]
     return [row for row in rows if row]
 
 

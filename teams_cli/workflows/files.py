@@ -13,10 +13,9 @@ from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.store.files import disk
 from teams_cli.teams import settings
-from teams_cli.workflows import checks
+from teams_cli.workflows import LOCAL, checks, directories, paths
 from teams_cli.workflows.checks import KeyPath, Problem, Roles
 from teams_cli.workflows.model import Form, Workflow
-from teams_cli.workflows.places import LOCAL, directories, paths
 
 F = TypeVar("F", bound=Form)
 FENCE = "---"
