@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,8 +24,7 @@ from threading import Thread
 
 from teams_cli import __version__, environment, errors
 from teams_cli.agents.turns import as_client
-from teams_cli.clients import own_entries
-from teams_cli.extensions.acp import requests
+from teams_cli.clients import own_entries, permissions
 from teams_cli.questions import answering
 from teams_cli.store import opening
 from teams_cli.teams import config
@@ -31,6 +32,7 @@ from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from teams_cli.store.contract import Store
@@ -45,6 +47,15 @@ _REMINDERS = 5
 """The most times in a turn that the client is prompted again because it ended at a refusal."""
 _METHOD_NOT_FOUND = -32601
 _FAILED_STOPS = ("refusal", "max_tokens", "max_turn_requests")
+_ASKING_MODE = "default"
+"""The mode in which a client asks the person for permission. Some clients start in another mode, in which a model
+decides for the person.
+"""
+_LOGIN_NEEDED = -32000
+"""The code of the protocol's error for a client whose user must log in first."""
+_PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
+"""The keys under which clients name the files of a tool."""
+_OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
 
 
 class Failed(Exception):
@@ -190,8 +201,8 @@ class Turn:
             tell("session", sessionId=self.session)
         # Some clients change back to another mode when a session is resumed, so the mode is set each time.
         modes = begun.get("modes") or {}
-        if any(mode.get("id") == requests.MODE for mode in modes.get("availableModes", ())):
-            self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
+        if any(mode.get("id") == _ASKING_MODE for mode in modes.get("availableModes", ())):
+            self._ask("session/set_mode", sessionId=self.session, modeId=_ASKING_MODE)
 
     def take(self, prompt: str) -> None:
         """Send the prompt, and wait until the client has answered it. If the client stopped because permissions were
@@ -254,7 +265,7 @@ class Turn:
                 self._handle(event)
             elif event.get("id") == number:
                 if error := event.get("error"):
-                    raise Failed(requests.error_of(error, method))
+                    raise Failed(_reason_of(error, method))
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
@@ -314,7 +325,7 @@ class Turn:
             tell("tool", kind=update.get("kind"), title=update.get("title"))
 
     def _count(self, usage: Any) -> None:
-        if tokens := requests.tokens_of(usage):
+        if tokens := _tokens_of(usage):
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
@@ -334,7 +345,7 @@ class Turn:
         tool = params.setdefault("toolCall", {})
         if self.titles and tool.get("kind") == "execute":  # this client does not report the command in the input
             tool["rawInput"] = {"command": tool.get("title")}
-        if requests.is_allowed(tool, self.level, os.getcwd()):
+        if is_allowed(tool, self.level, os.getcwd()):
             return self._decide(request, None)  # allows it
         if not self.asks_person:
             refusal = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
@@ -345,7 +356,7 @@ class Turn:
         """Put the request with the person's decision into the queue. This runs in a thread, as it may take long."""
         try:
             store, caller = _open_store()
-            name, about = requests.name_of(tool), requests.as_text(tool)
+            name, about = _name_of(tool), _text_of(tool)
             refusal = answering.ask_for_tool(store, os.environ["TEAMS_TEAM"], caller, name, about)
         except (errors.TeamsError, OSError) as error:
             refusal = f"nobody could be asked: {error}"
@@ -356,7 +367,7 @@ class Turn:
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:
-            about = requests.as_text(self.pending[request].get("toolCall") or {})
+            about = _text_of(self.pending[request].get("toolCall") or {})
             self.refusals.append(f"This was not allowed: {about}\nThe reason: {refusal}")
             self.is_silent = True
             tell("refused", tool=about, reason=refusal)
@@ -372,6 +383,99 @@ class Turn:
                 outcome = {"outcome": "selected", "optionId": option["optionId"]}
                 break
         self._send(id=request, result={"outcome": outcome})
+
+
+def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
+    """Return whether an agent at the permission *level* may use the tool without asking.
+
+    Tools of `teams` are always allowed. At the level `edit`, edits of files in *directory* are also allowed; at the
+    level `all`, everything is.
+    """
+    if level == "all":
+        return True
+    if tool.get("kind") == "execute" and permissions.is_ours("", {"command": _command(tool)}):
+        return True
+    if tool.get("kind") != "execute" and re.fullmatch(_OUR_TOOL, str(tool.get("title"))):
+        return True
+    if level != "edit" or tool.get("kind") != "edit":
+        return False
+    top = os.path.realpath(directory)
+    paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
+    for path in paths:
+        is_in_git = "/.git/" in f"{path.removeprefix(top)}/"  # git runs commands that files there name
+        if not path.startswith(f"{top}/") or is_in_git:
+            return False
+    return bool(paths)
+
+
+def _command(tool: dict[str, Any]) -> str | None:
+    """Return the shell command in the input of the tool; None if the input has none."""
+    raw_input = tool.get("rawInput")
+    command = raw_input.get("command") if isinstance(raw_input, dict) else None
+    if isinstance(command, list):
+        is_shell = len(command) == 3 and command[1] in ("-c", "-lc")
+        return str(command[2]) if is_shell else shlex.join(map(str, command))
+    return command if isinstance(command, str) else None
+
+
+def _paths(tool: dict[str, Any]) -> Iterator[str]:
+    """Yield all paths of files that the request for the tool names."""
+    for part in (*(tool.get("locations") or ()), *(tool.get("content") or ()), tool.get("rawInput")):
+        if isinstance(part, dict):
+            yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
+
+
+def _name_of(tool: dict[str, Any]) -> str:
+    """Return a name for the tool, by which the person can allow this tool once and for all. The protocol gives tools no
+    names, so the name is the kind of the tool, and means all tools of this kind. If the kind is unknown, the name is
+    the title.
+    """
+    kind = tool.get("kind") or "other"
+    return str(tool.get("title") or kind) if kind == "other" else str(kind)
+
+
+def _text_of(tool: dict[str, Any]) -> str:
+    """Return the tool and its input as text, so that the person can judge the request."""
+    if command := _command(tool):
+        return command
+    title = str(tool.get("title") or "")
+    if tool.get("rawInput"):
+        return f"{title}\n{permissions.as_text(tool['rawInput'])}".strip()
+    texts = [title, *dict.fromkeys(_paths(tool))]
+    for part in tool.get("content") or ():
+        if isinstance(part, dict):
+            description = part.get("content")  # otherwise the part is a change of a file
+            text = description.get("text") if isinstance(description, dict) else part.get("newText")
+            if isinstance(text, str):
+                texts.append(text)
+    return "\n".join(filter(None, texts))
+
+
+def _reason_of(error: dict[str, Any], method: str) -> str:
+    """Return the reason to give to the user if a client answered our request *method* with the *error*."""
+    message = str(error.get("message"))
+    if error.get("data"):
+        message += f" {json.dumps(error['data'])}"
+    if error.get("code") == _LOGIN_NEEDED:
+        return f"the client wants its user to log in: start it by hand once ({message})"
+    return f"the client refused {method}: {message}"
+
+
+def _tokens_of(usage: Any) -> dict[str, int]:
+    """Return the token counts that a client reported, or an empty dict if it reported none.
+
+    Clients differ in whether their count of input tokens includes cached tokens. If the client also reports the total,
+    the returned count of input tokens is computed from the total, so that it includes cached tokens.
+    """
+    if not isinstance(usage, dict):
+        return {}
+    # Some clients write `input_tokens` instead of `inputTokens`.
+    counts = {key.replace("_t", "T"): value for key, value in usage.items() if isinstance(value, int)}
+    if "outputTokens" not in counts or not {"inputTokens", "totalTokens"} & counts.keys():
+        return {}
+    output = counts["outputTokens"]
+    input = counts["totalTokens"] - output if "totalTokens" in counts else counts["inputTokens"]
+    return {"input": input, "cached": counts.get("cachedReadTokens", 0), "output": output}
 
 
 if __name__ == "__main__":

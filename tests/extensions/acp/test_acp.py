@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.clients import own_entries
 from teams_cli.environment import HELD
-from teams_cli.extensions.acp.requests import is_allowed
+from teams_cli.extensions.acp.turn import is_allowed
 from tests.support.agents import NEEDS_PROC, ended, lines, place, team_of_agents
 from tests.support.cli import Cli
 from tests.support.waits import until
