@@ -167,11 +167,10 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
     With *turn*, the client takes a headless turn, which tests a hook. With *wake*, a message tests whether mail wakes
     the client. A client that is used in terminals gets this second test also if neither is given.
     """
-    from teams_cli.doctor import clients
-    from teams_cli.doctor import teams as of_teams
+    from teams_cli import doctor
 
     if client:
-        findings = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
+        findings = list(doctor.examine_client(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
         is_used_in_terminals = known.get(client).seat is not None
         tests_waking = wake or (is_used_in_terminals and not turn)
         if tests_waking and findings[0]["level"] == "good":  # else the client can't be started
@@ -182,10 +181,10 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
             if only in (None, "", team):
                 call.settle(team)
         opencode_directory = environment.opencode_directory(call.store.root, call.environ)
-        findings = of_teams.examine(
+        findings = doctor.examine(
             call.store, call.config, fix, only or "", opencode_directory, call.environ, call.current_directory
         )
-        findings += clients.roots_apart(call.store.root, call.environ)
+        findings += doctor.roots_apart(call.store.root, call.environ)
     is_bad = any(finding["level"] == "problem" for finding in findings)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not is_bad, "findings": findings}
     return Outcome(document, 1 if is_bad else 0)

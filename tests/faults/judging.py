@@ -6,8 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from teams_cli import kinds
-from teams_cli.doctor import teams as doctor
+from teams_cli import doctor, kinds
 from teams_cli.errors import TeamsError
 from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE

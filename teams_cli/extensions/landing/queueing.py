@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from teams_cli.doctor.teams import Problem
+    from teams_cli.doctor import Problem
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.teams import Team
 
