@@ -1,6 +1,4 @@
-"""Clients in terminals: which runs have no person, how each client is woken, and what its hooks report about its
-state.
-"""
+"""Clients in terminals: the ways to wake them, and what their hooks report about their state."""
 
 from __future__ import annotations
 
