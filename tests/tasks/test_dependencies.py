@@ -131,6 +131,7 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     assert "after task-4 (failed)" in ended(waiting, 11)["error"]["message"]
 
 
+@pytest.mark.usefixtures("each_engine")
 def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Path) -> None:
     """A task whose result is stored, and which only waits for others, does not keep its owner from other tasks."""
     cli = make_team(tmp_path / "root", "bob", "mia")
@@ -179,6 +180,7 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
 
 
+@pytest.mark.usefixtures("each_engine")
 def test_a_kept_completion_that_fails_is_left_to_its_owner(tmp_path: Path) -> None:
     """It is tried once, with the owner's next command, which shows why it failed."""
     cli = make_team(tmp_path / "root", "bob", "mia")
