@@ -21,7 +21,7 @@ from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store import opening
 from teams_cli.store.contract import Store, upsert
-from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
+from teams_cli.tasks import dependencies, plans, reviews, tasks
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
@@ -82,7 +82,7 @@ def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
         yield f"review:{task.id}:{times_submitted}", _event(WAITING, "review", task.id, line, command)
     for task in all_tasks:
         if task.status == "failed":
-            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_MOST_TEXT:]}"
+            line = f"{task.id} failed: {task.title}: {tasks.why_failed(task)[-_MOST_TEXT:]}"
             command = f"teams update-task {task.id} --status pending --reason WHY"
             yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, line, command)
     stuck = dependencies.stuck_tasks(all_tasks)  # blocked by a task that ended without success

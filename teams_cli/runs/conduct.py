@@ -20,11 +20,11 @@ from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, RUN, Run
 from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Store, update
 from teams_cli.store.pace import paced
-from teams_cli.tasks import attempts, dependencies, leases, tasks
-from teams_cli.tasks.tasks import Task
-from teams_cli.teams import permission, presence, role_definitions, settings, teams
+from teams_cli.tasks import claims, dependencies, leases, tasks
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history, permission, presence, role_definitions, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
@@ -161,14 +161,30 @@ class Leader:
         }
         for task in all_tasks:
             limit = task.attempts or self.run.workflow.attempts  # older versions stored no limit in the task
-            if task.status == "pending" and (reason := attempts.used_up(task, limit)):
+            if task.status == "pending" and (reason := claims.why_used_up(task, limit)):
                 reasons[task.id] = reason
         has_given_up = False
         for task_id, reason in reasons.items():
-            if attempts.give_up(self.store, self.team, self.caller.name, task_id, reason):
+            if self._fail(task_id, reason):
                 self.progress.say(f"{task_id} failed: {reason}")
                 has_given_up = True
         return has_given_up
+
+    def _fail(self, task_id: str, reason: str) -> bool:
+        """Fail a pending task for *reason*, and return True. Return False if the task is no longer pending."""
+
+        def change(task: Task) -> Task:
+            if task.status != "pending":
+                return task
+            now = teams.now(self.store)
+            failed = task.having(status="failed", completed_at=now)
+            return failed.noted(now, self.caller.name, "failed", reason)
+
+        before, task = update(self.store, self.team, TASK, task_id, change)
+        if before is task:
+            return False
+        history.note(self.store, self.team, self.caller.name, "task failed", task=task_id, reason=reason)
+        return True
 
     def _note_deaths(self) -> None:
         for death in self.crew.report_deaths():

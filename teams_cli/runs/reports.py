@@ -10,7 +10,7 @@ from teams_cli.clock import parse_rfc3339
 from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
-from teams_cli.tasks import attempts, dependencies, tasks
+from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
@@ -97,12 +97,12 @@ def _bullet_list(title: str, lines: list[str]) -> str:
     return f"## {title}\n\n" + "".join(f"* {line}\n" for line in lines) if lines else ""
 
 
-def _failed_section(tasks: list[Task], team: str) -> str:
+def _failed_section(all_tasks: list[Task], team: str) -> str:
     parts = []
-    for task in tasks:
+    for task in all_tasks:
         if task.status == "failed":
             by = f"By {task.owner}. " if task.owner else ""
-            output = fenced(attempts.why_failed(task, _SHOWN))
+            output = fenced(tasks.why_failed(task, _SHOWN))
             command = f"`teams show-task {task.id} --team {team}`"
             parts.append(f"### {escaped(task.title)}\n\n{output}\n\n{by}See all of it: {command}.\n")
     return "## Failed\n\n" + "\n".join(parts) if parts else ""

@@ -94,16 +94,29 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         can_be_reopened = task.status in ("failed", "cancelled")
         hint = f"Reopen it: teams update-task {task.id} --status pending" if can_be_reopened else _CLAIM_ANOTHER
         raise errors.WrongState(f"{task.id} is {assigning.state_of(task)}", hint)
-    if task.attempts is not None:
-        from teams_cli.tasks import attempts  # only tasks of runs count them
-
-        if why := attempts.used_up(task, task.attempts):
-            raise errors.WrongState(f"{task.id} was {why}", _CLAIM_ANOTHER)
+    if why := why_used_up(task, task.attempts):
+        raise errors.WrongState(f"{task.id} was {why}", _CLAIM_ANOTHER)
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         hint = "Wait for it, or claim another: teams wait --claim --timeout 540"
         raise errors.TaskBlocked(f"{task.id} is blocked by {', '.join(map(str, blockers))}", hint)
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
+
+
+def why_used_up(task: Task, most: int | None) -> str:
+    """Return why the task may not be claimed again: at least *most* of its claims have ended without a result since the
+    task was last reopened. Return "" if it may be claimed. If *most* is None, there is no limit.
+    """
+    if most is None:
+        return ""
+    claims = sum(note.what == "claimed" for note in task.since_reopened)
+    if task.status == IN_PROGRESS:  # the present claim has not ended
+        claims -= 1
+    if claims < most:
+        return ""
+    losses = [note for note in task.since_reopened if note.what in ("released", "expired")]
+    last_reason = (losses[-1].reason or losses[-1].what) if losses else ""
+    return f"claimed and released {claims} times: {last_reason}"
 
 
 def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False) -> None:
@@ -327,11 +340,7 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
 def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
     if not skills.issuperset(task.require) or dependencies.open_blockers(task, status_of):
         return False
-    if task.attempts is None:
-        return True
-    from teams_cli.tasks import attempts  # only tasks of runs count them
-
-    return not attempts.used_up(task, task.attempts)
+    return not why_used_up(task, task.attempts)
 
 
 def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:

@@ -304,6 +304,16 @@ def after_colon(task: Task, result: str | None) -> str:
     return f": {text.clipped(result, _MAX_RESULT_SHOWN, f' (all of it: teams show-task {task.id})')}"
 
 
+def why_failed(task: Task, lines: int = 3) -> str:
+    """Return why the task failed: the last *lines* lines of its result and, if these lack it, the noted reason."""
+    result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
+    shown = "\n".join(result_lines[-lines:])
+    reason = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
+    if reason and reason not in shown:
+        shown = f"{shown}\n{reason}" if shown else reason
+    return shown or "no reason was given"
+
+
 def mentioned(words: str) -> list[str]:
     """Return the ids of the tasks that a text names, in their order: as `task-7`, `task 7`, or `tasks 7, 8 and 9`."""
     ids: dict[str, None] = {}

@@ -17,7 +17,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.questions.questions import Question
 from teams_cli.store.contract import Store
-from teams_cli.tasks import attempts, tasks
+from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
@@ -183,7 +183,7 @@ def awaited_task_by_agent(all_tasks: list[Task]) -> dict[str, str]:
 
 def reason(task: Task) -> str:
     """Return why the task failed. Only the end of a long explanation is returned, because the board has little room."""
-    return attempts.why_failed(task)[-_MOST_OF_REASON:]
+    return tasks.why_failed(task)[-_MOST_OF_REASON:]
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
