@@ -1,4 +1,4 @@
-"""Record the tokens and the time of agents, turn by turn, and apply the budgets that limit them."""
+"""The tokens and the time that agents used: record them turn by turn, add them up, and limit them by budgets."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Usage(Record):
 USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
-def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
+def _all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
     """Return the usage of every agent that `teams` started."""
     return [usage for usage, _ in store.scan(team, USAGE, problems)]
 
 
-def total_tokens(turns: Iterable[TurnUsage]) -> int:
+def _total_tokens(turns: Iterable[TurnUsage]) -> int:
     """Return the number of tokens that these turns used. A turn whose tokens are not known adds nothing."""
     return sum(counts.total for turn in turns for counts in turn.tokens or ())
 
@@ -112,6 +112,91 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
     deliver(store, team, USAGE.even_in_closed_team, usage)
 
 
+SPENT_BY = ("agent", "task", "model")
+_COUNTS = ("input", "cached", "output")
+_MAIL = "(mail)"
+"""The row of turns that were for no task."""
+
+
+def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
+    """Return the tokens and the time that were used. `rows` has them by agent, task or model, as *by* says. There is
+    also the total.
+
+    `input` and `output` count tokens, and `cached` is the part of the input that came from a cache. These counts are
+    null if no turn was counted. `uncounted` is the number of turns whose client did not report tokens. The tokens of a
+    turn for several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to
+    1.
+    """
+    rows: dict[str, _Sum] = {}
+    total = _Sum()
+    turns = []
+    for usage in _all_usage(store, team.name, problems):
+        for turn in usage.turns:
+            turns.append(turn)
+            total.add(turn, 1.0)
+            for name, share, turn_in_row in _rows_of_turn(by, usage.agent, turn):
+                rows.setdefault(name, _Sum()).add(turn_in_row, share)
+    all_tokens = _total_tokens(turns)
+    mail_tokens = _total_tokens(turn for turn in turns if not turn.tasks)
+    return {
+        "by": by,
+        "rows": [
+            {by: name, **rows[name].to_document()} for name in sorted(rows, key=lambda name: (-rows[name].size, name))
+        ],
+        "total": total.to_document(),
+        "coordination": round(mail_tokens / all_tokens, 3) if all_tokens else None,
+        "budgets": [budget.to_document() for budget in _with_taken(store, team, _limits(team))],
+    }
+
+
+class _Sum:
+    """The sum of what several turns used."""
+
+    def __init__(self) -> None:
+        self.turns = self.uncounted = 0
+        self.seconds = 0.0
+        self.counts = dict.fromkeys(_COUNTS, 0.0)
+
+    def add(self, turn: TurnUsage, share: float) -> None:
+        """Add what the turn used, multiplied by *share*, a number between 0 and 1."""
+        self.turns += 1
+        self.seconds += share * turn.seconds
+        if turn.tokens is None:
+            self.uncounted += 1
+        for tokens in turn.tokens or ():
+            for kind in _COUNTS:
+                self.counts[kind] += share * getattr(tokens, kind)
+
+    @property
+    def size(self) -> float:
+        """The number of all tokens. Those from a cache are counted with the input."""
+        return self.counts["input"] + self.counts["output"]
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the sum as JSON. Counts of tokens are None if no turn was counted."""
+        counts = {**self.counts, "total": self.size}
+        is_counted = self.turns > self.uncounted
+        shown = {kind: round(count) if is_counted else None for kind, count in counts.items()}
+        return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
+
+
+def _rows_of_turn(by: str, agent: str, turn: TurnUsage) -> Iterator[tuple[str, float, TurnUsage]]:
+    """Yield the name of each row to which the agent's turn contributes, the share of the turn that counts for the row,
+    and the turn. In a row of a model, the turn has only the tokens of this model.
+    """
+    if by == "agent":
+        yield agent, 1.0, turn
+    elif by == "task":
+        names = turn.tasks or [_MAIL]
+        for name in names:
+            yield name, 1.0 / len(names), turn
+    else:
+        models = dict.fromkeys(tokens.model or "unknown" for tokens in turn.tokens or ())
+        for model in models or ["unknown"]:  # a turn without tokens counts as uncounted
+            tokens = turn.tokens and [each for each in turn.tokens if (each.model or "unknown") == model]
+            yield model, 1.0, turn.having(tokens=tokens)
+
+
 SETTING = "budget"
 _WARNED_AT = 0.8
 """The first warning about a budget is sent when this share of it is used."""
@@ -145,11 +230,6 @@ class Budget:
     def to_document(self) -> dict[str, Any]:
         """Return the budget as JSON. `of` is the agent or the run that the budget limits, or null for the team."""
         return {"of": self.of or None, "limit": self.limit, "taken": self.taken, "uncounted": self.uncounted}
-
-
-def of_team(store: Store, team: Team) -> list[Budget]:
-    """Return the budget of the team as a whole, and those of its agents and runs."""
-    return list(_with_taken(store, team, _limits(team)))
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
@@ -201,7 +281,7 @@ def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -
     team = teams.get(store, team_name)
     notices = []
     for budget in _with_taken(store, team, _limits_for(team, session.agent, session.run)):
-        budget.taken += total_tokens([turn])
+        budget.taken += _total_tokens([turn])
         if budget.taken < _WARNED_AT * budget.limit:
             continue
         if budget.used_up:
@@ -229,7 +309,7 @@ def _limits_for(team: Team, agent: str, run: str) -> dict[str, int]:
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
     """Yield a budget for each of the *limits*, with the tokens used so far. Usage that can't be read is not counted."""
-    usages = all_usage(store, team.name, []) if limits else []
+    usages = _all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for usage in usages for turn in usage.turns if of in ("", usage.agent, turn.run)]
-        yield Budget(of, limit, total_tokens(turns), sum(turn.tokens is None for turn in turns))
+        yield Budget(of, limit, _total_tokens(turns), sum(turn.tokens is None for turn in turns))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, keeping, overlaps, worktrees
+from teams_cli.agents import budgets, checkouts, keeping, overlaps, worktrees
 from teams_cli.commands.declaration import Command, Table, argument, in_group, option, switch
-from teams_cli.views import spending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,8 +190,8 @@ COMMANDS = in_group(
     ),
     Command(
         "usage",
-        lambda call, by: spending.spent(call.store, call.load_team(), by, call.problems),
-        option("--by", "Show one row for each agent, task or model.", choices=spending.BY, default="agent"),
+        lambda call, by: budgets.spent(call.store, call.load_team(), by, call.problems),
+        option("--by", "Show one row for each agent, task or model.", choices=budgets.SPENT_BY, default="agent"),
         doc=_USAGE,
         words=words_of_spent,
         traits="reads",

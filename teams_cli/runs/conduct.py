@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from teams_cli import closing, errors, text
-from teams_cli.agents import worktrees
+from teams_cli.agents import budgets, worktrees
 from teams_cli.clients import environments
 from teams_cli.membership import joining
 from teams_cli.messages import messages
@@ -28,7 +28,6 @@ from teams_cli.teams import history, permission, presence, role_definitions, set
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
-from teams_cli.views import spending
 from teams_cli.workflows import checks, model
 from teams_cli.workflows.model import Workflow
 
@@ -213,7 +212,7 @@ class Leader:
         all_tasks = self._tasks()
         status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
-        usage = spending.spent(self.store, self.run.load_team(), by="model", problems=[])
+        usage = budgets.spent(self.store, self.run.load_team(), by="model", problems=[])
         trees = [tree.line(self.team) for tree in worktrees.all_of(self.store, self.team)]
         report = reports.markdown(run, self.team, all_tasks, answer.text, self.troubles, trees, usage)
         reports.write(run.report, report)

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from teams_cli import errors
+from teams_cli.agents import budgets
 from teams_cli.clock import parse_rfc3339
 from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned, Run
@@ -13,7 +14,6 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
-from teams_cli.views import spending
 
 _SHOWN = 30
 """How many lines of a failed task's output the report shows at most."""
@@ -190,7 +190,7 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
     run = runs.get(store, team)
     report = _read(run.report)
     if report is None and run.status in _HEADLINES:
-        usage = spending.spent(store, teams.get(store, team), by="model", problems=[])
+        usage = budgets.spent(store, teams.get(store, team), by="model", problems=[])
         report = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], usage)
     keys = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
     document = run.to_json()
