@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors, extensions, text
-from teams_cli.clock import age, clock_time
-from teams_cli.commands.declaration import Table, present
+from teams_cli.clock import clock_time
+from teams_cli.commands.declaration import present
 from teams_cli.commands.task_documents import line, to_document
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Parts
     from teams_cli.store.pace import Alarm
 
-_COMMIT = 10
 _EVERY = 30.0
 """Seconds between two starts of the process that merges branches and looks at pull requests."""
 
@@ -143,16 +142,11 @@ def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
     return [*line(task, ", not landed"), *lines_of_landing(landing)]
 
 
-def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
-    is_open = landing["state"] in ("queued", "checking")
-    return lines_of_landing(landing) + ([f"next: teams wait --landing {landing['id']}"] if is_open else [])
-
-
 def lines_of_landing(landing: dict[str, Any]) -> Parts:
     """Return lines about a landing: its state, the reason why it was rejected, and how to fix this."""
     head = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
     if landing["state"] == "landed" and "merge" in landing:
-        head += f" is {landing['merge'][:_COMMIT]}"
+        head += f" is {landing['merge'][:10]}"
     check = landing.get("checked") or {}
     return present(
         head,
@@ -177,23 +171,3 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
     places = [regions.in_words(place_in[file]) if file in place_in else file for file in landing["files"]]
     step = f"to fix it: git merge {onto}, resolve, commit"
     return [f"conflict{cause} in:", *(f"  {place}" for place in places), step]
-
-
-def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
-    columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
-    rows = []
-    for landing in landings:
-        if landing["state"] == "red":
-            outcome = landing.get("checked") or {}
-            about = f"{outcome.get('command')}: exit status {outcome.get('status')}"
-        else:
-            about = text.listed(landing.get("files", ())) or landing.get("reason") or landing["title"]
-        first = [landing["id"], landing["state"], landing["task"], landing.get("owner", "-")]
-        rows.append([*first, landing["head"][:_COMMIT], landing["onto"], age(landing["createdAt"]), about])
-    return [Table(columns, rows, "no landings")]
-
-
-def words_of_landing(landings: list[dict[str, Any]]) -> Parts:
-    [landing] = landings  # the list has only the landing that was asked for
-    names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
-    return [*lines_of_landing(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from teams_cli import errors
-from teams_cli.commands import landing_queue
-from teams_cli.commands.declaration import TASK, Command, argument, in_group, option, row_limit, switch
+from teams_cli import errors, text
+from teams_cli.clock import age
+from teams_cli.commands.declaration import TASK, Command, Table, argument, in_group, option, row_limit, switch
+from teams_cli.commands.landing_queue import lines_of_landing
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.commands.declaration import Parts
 
 _GET = """List the landings by number, with their states: queued, checking, landed or rejected. With an id, show that
 landing in full.
@@ -84,7 +86,7 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     team = call.load_team()
     call.try_to(lambda: lander.start(call.store, team.name, call.environ))
     if landing is not None:
-        call.words = landing_queue.words_of_landing
+        call.words = words_of_landing
         return [landings.to_document(landings.get(call.store, team.name, landing))]
     rows = landings.all_of(call.store, team.name, call.problems)
     if open:
@@ -92,6 +94,31 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     if limit is not None:
         rows = rows[-limit:]
     return [landings.to_document(row) for row in rows]
+
+
+def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
+    is_open = landing["state"] in ("queued", "checking")
+    return lines_of_landing(landing) + ([f"next: teams wait --landing {landing['id']}"] if is_open else [])
+
+
+def words_of_landings(documents: list[dict[str, Any]]) -> Parts:
+    columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
+    rows = []
+    for landing in documents:
+        if landing["state"] == "red":
+            outcome = landing.get("checked") or {}
+            about = f"{outcome.get('command')}: exit status {outcome.get('status')}"
+        else:
+            about = text.listed(landing.get("files", ())) or landing.get("reason") or landing["title"]
+        first = [landing["id"], landing["state"], landing["task"], landing.get("owner", "-")]
+        rows.append([*first, landing["head"][:10], landing["onto"], age(landing["createdAt"]), about])
+    return [Table(columns, rows, "no landings")]
+
+
+def words_of_landing(documents: list[dict[str, Any]]) -> Parts:
+    [landing] = documents  # the list has only the landing that was asked for
+    names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
+    return [*lines_of_landing(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]
 
 
 COMMANDS = in_group(
@@ -118,7 +145,7 @@ COMMANDS = in_group(
             seldom=True,
         ),
         doc=queueing.land,
-        words=landing_queue.words_of_landing_asked,
+        words=words_of_landing_asked,
         answers=Landing,
         traits="repeatable",
         held="task no_wait",
@@ -134,7 +161,7 @@ COMMANDS = in_group(
         switch("--open", "Only landings that have not ended."),
         row_limit("Show only the newest N."),
         doc=_GET,
-        words=landing_queue.words_of_landings,
+        words=words_of_landings,
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),
         traits="reads",
