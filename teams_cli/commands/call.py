@@ -317,16 +317,16 @@ class Call:
         """
         if not self._has_landings():
             return None
-        from teams_cli.commands.landing_queue import tending
+        from teams_cli.commands.completions import tending
 
         return tending(self)
 
     def start_landing(self) -> None:
         """If landings are open, start the process that merges branches. It may have been killed."""
         if self._has_landings():
-            from teams_cli.commands.landing_queue import start
+            from teams_cli.commands.completions import start_lander
 
-            start(self)
+            start_lander(self)
 
     def _has_landings(self) -> bool:
         try:

@@ -57,9 +57,9 @@ def _land_interrupted(call: Call) -> None:
 
     def land() -> None:
         if key := presence.load(call.store, call.team, call.agent).completing:
-            from teams_cli.commands import landing_queue  # commands are rarely killed then
+            from teams_cli.commands import completions  # commands are rarely killed then
 
-            landing_queue.land_interrupted(call, key)
+            completions.land_interrupted(call, key)
 
     call.try_to(land)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.agents import sessions
 from teams_cli.clock import age
-from teams_cli.commands import landing_queue
+from teams_cli.commands import completions
 from teams_cli.commands.declaration import TASK, Command, Table, argument, in_group, option, present, switch
 from teams_cli.commands.task_documents import to_document, words_of_claimed_too
 from teams_cli.membership import shutdowns
@@ -97,10 +97,10 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
 
     updates.refuse_wait_alone(next, wait)
     if accept:
-        landing_queue.note_completing(call, task)
+        completions.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    if reviewed.status == "completed":
-        document = landing_queue.landed_too(call, reviewed)
+    if reviewed.status == "completed":  # noqa: SIM108
+        document = completions.landed_too(call, reviewed)
     else:
         document = to_document(call, reviewed)
     if next:
@@ -197,7 +197,7 @@ COMMANDS = in_group(
         switch("--next", "Then claim the next task.", seldom=True),
         option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS", seldom=True),
         doc=reviews.review,
-        words=lambda task: [*landing_queue.landed_line(task), *words_of_claimed_too(task)],
+        words=lambda task: [*completions.landed_line(task), *words_of_claimed_too(task)],
         answers=Task,
         traits="long sleeps",
         held="task accept reject next wait",

@@ -10,7 +10,7 @@ import shlex
 
 from teams_cli import closing, copying, errors, kinds, text
 from teams_cli.agents import keeping, worktrees
-from teams_cli.commands import landing_queue, teams
+from teams_cli.commands import teams
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.membership import joining
@@ -50,7 +50,7 @@ def _restore(call: Call, team_name: str | None) -> Any:
     restored = closing.restore(call.store, call.team, call.caller)
     if copied_to:
         call.say(f"{restored.name} was copied to {copied_to}: if it is open there, two agents can own one task")
-    landing_queue.start(call)
+    call.start_landing()
     return teams.to_document(restored)
 
 
@@ -130,7 +130,7 @@ def _up(call: Call, file: str | None) -> Any:
 
     risen = rosters.up(call.store, call.caller, _roster(call, file), call.config, call.environ, call.given("team"))
     call.given_team = risen["team"]
-    landing_queue.start(call)
+    call.start_landing()
     return risen
 
 

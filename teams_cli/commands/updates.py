@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import length, short_length
-from teams_cli.commands import completions, landing_queue
+from teams_cli.commands import completions
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, in_group, option, switch
 from teams_cli.commands.task_documents import (
@@ -214,7 +214,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     what_changed += ", newer work handed in" if "handedInAgain" in task else ""
     if names := task.get("notified"):
         what_changed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
-    lines = landing_queue.landed_line(task, what_changed)
+    lines = completions.landed_line(task, what_changed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
     if "unseenEditBy" in task:

@@ -211,9 +211,9 @@ def words_of_waited(news: dict[str, Any]) -> Parts:
     if "task" in news:
         lines += _task(news["task"])
     if "landing" in news:
-        from teams_cli.commands import landing_queue
+        from teams_cli.commands import completions
 
-        lines += landing_queue.lines_of_landing(news["landing"])
+        lines += completions.lines_of_landing(news["landing"])
     if "plan" in news:
         plan = news["plan"]
         why = plan.get("feedback") or plan.get("note")

@@ -6,8 +6,8 @@ from functools import partial
 
 from teams_cli import errors, text
 from teams_cli.clock import age
+from teams_cli.commands.completions import lines_of_landing
 from teams_cli.commands.declaration import TASK, Command, Table, argument, in_group, option, row_limit, switch
-from teams_cli.commands.landing_queue import lines_of_landing
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
