@@ -73,12 +73,7 @@ def follow_up(call: Call, changed: Task, edit: changes.Edit, patience: float = 0
     """Do what follows after the *edit* was stored, and return the task as JSON. A completed task lands, for which the
     caller waits up to *patience* seconds. If the task was the caller's, messages that it carried out are closed.
     """
-    if changed.status == "completed":
-        document = landed_too(call, changed, patience)
-    else:
-        document = to_document(call, changed)
-        if changed.status == IN_REVIEW:  # it lands when it is accepted
-            call.try_to(lambda: _note_queued(call, changed))
+    document = landed_too(call, changed, patience)
     if has_ended_own(call, changed, edit) and not was_sent_back(document):
         from teams_cli.views import mail
 
@@ -133,11 +128,15 @@ def _note_refusal(call: Call, task: Task, reason: str) -> None:
 
 
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
-    """Return the task, which was just completed, as JSON.
+    """Return the task, which was just changed, as JSON.
 
-    If completed tasks land by themselves, queue the task, wait a little for the outcome, and add the landing, as it is
-    then, under `lands`. The wait takes up to two seconds; with *patience*, up to 30 seconds.
+    If it was completed and completed tasks land by themselves, queue the task, wait a little for the outcome, and add
+    the landing, as it is then, under `lands`. The wait takes up to two seconds; with *patience*, up to 30 seconds.
     """
+    if task.status != "completed":
+        if task.status == IN_REVIEW:  # it lands when it is accepted
+            call.try_to(lambda: _note_queued(call, task))
+        return to_document(call, task)
 
     def land() -> Any:
         if not _lands_by_itself(call):

@@ -7,7 +7,7 @@ from teams_cli.agents import sessions
 from teams_cli.clock import age
 from teams_cli.commands import completions
 from teams_cli.commands.declaration import TASK, Command, Table, argument, in_group, option, present, switch
-from teams_cli.commands.task_documents import to_document, words_of_claimed_too
+from teams_cli.commands.task_documents import words_of_claimed_too
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
@@ -99,10 +99,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
     if accept:
         completions.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    if reviewed.status == "completed":  # noqa: SIM108
-        document = completions.landed_too(call, reviewed)
-    else:
-        document = to_document(call, reviewed)
+    document = completions.landed_too(call, reviewed)
     if next:
         return claims.add_next_task(call, document, wait)
     call.try_to(call.set_next_step)
