@@ -359,9 +359,7 @@ def _text_of_restart(store: Store, team: str, by: str, agent: str, fresh: bool) 
         lines = [f"{by} restarted you in a new session; your earlier work is in your directory."]
     else:
         lines = [f"{by} restarted you."]
-    for task in tasks.labelled(store, team, tasks.IN_PROGRESS):
-        if task.owner == agent:
-            lines.append(f"Your task: {task.id}: {task.title}")
+    lines += [f"Your task: {task.id}: {task.title}" for task in tasks.held_by(store, team, agent)]
     if keys := [page.key for page in pages.all_of(store, team, [])]:
         lines.append(f"Pages: {', '.join(keys)} (teams shared KEY)")
     return "\n".join([*lines, "First run: teams brief"])

@@ -100,9 +100,8 @@ def complete_asked(call: Call) -> list[dict[str, Any]]:
 
     documents = []
     status_of = dependencies.stored(call.store, call.team)
-    for task in tasks.labelled(call.store, call.team, IN_PROGRESS):
-        is_asked = task.owner == call.agent and task.completion_is_asked
-        if not is_asked or dependencies.before_completion(task, status_of):
+    for task in tasks.held_by(call.store, call.team, call.agent):
+        if not task.completion_is_asked or dependencies.before_completion(task, status_of):
             continue
         edit = changes.Edit(status="completed", claim=task.claim)
         try:

@@ -205,9 +205,7 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
     if not patience or time.time() - repeating_since < patience:  # 0 says that the team wants no such notices
         return
     agent = caller.name
-    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
-        if task.owner != agent:
-            continue
+    for task in tasks.held_by(store, team.name, agent):
         session = sessions.find(store, team.name, agent)
         directory = (session.worktree or session.directory) if session else os.getcwd()
         claimed_at = parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0

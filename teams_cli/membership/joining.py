@@ -356,7 +356,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         return changed.with_member(old_leader.having(role=MEMBER)) if old_leader else changed
 
     leases.release_all(store, standing.team)
-    busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
+    busy = [task.id for task in tasks.held_by(store, team_name, to)]
     if busy:
         raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "It must complete or release them first.")
     if shutdown := next(shutdowns.open_requests(store, standing.team, to), None):

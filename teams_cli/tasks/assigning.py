@@ -76,8 +76,7 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
         return ""
     if presence.is_gone(presence.load(store, team.name, name)):
         return f"the process of {name} is gone"
-    is_silent = presence.is_silent(store, team, name, task.updated_at)
-    if is_silent and all(other.owner != name for other in tasks.labelled(store, team.name, IN_PROGRESS)):
+    if presence.is_silent(store, team, name, task.updated_at) and not tasks.held_by(store, team.name, name):
         return f"nothing was heard of {name} for {team.silence:g} seconds"
     return ""
 

@@ -214,12 +214,11 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
         return task.noted(teams.now(store), by, "released", reason, owner=agent).freed()
 
     released = []
-    for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):
-        if task.owner == agent:
-            before, after = update(store, team.name, TASK, task.id, change)
-            if before is not after:
-                history.note(store, team.name, by, "task released", task=task.id, owner=agent, reason=reason)
-                released.append(task.id)
+    for task in tasks.held_by(store, team.name, agent):
+        before, after = update(store, team.name, TASK, task.id, change)
+        if before is not after:
+            history.note(store, team.name, by, "task released", task=task.id, owner=agent, reason=reason)
+            released.append(task.id)
     return released
 
 
@@ -263,7 +262,7 @@ def heartbeat(
     if task_ref is not None:
         task_ids = [tasks.get(store, team_name, task_ref).id]
     else:
-        task_ids = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
+        task_ids = [task.id for task in tasks.held_by(store, team_name, name)]
     presence.forget_ended_process(store, team_name, name)
     changes = [update(store, team_name, TASK, task_id, renew) for task_id in task_ids]
     for before, after in changes:
@@ -349,7 +348,7 @@ def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:
     """
     if not may_claim(team, caller):
         return False
-    own_tasks = (task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == caller.name)
+    own_tasks = tasks.held_by(store, team.name, caller.name)
     return all(dependencies.only_awaits_others(store, team.name, task) for task in own_tasks)
 
 

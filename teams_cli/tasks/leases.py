@@ -304,7 +304,7 @@ def renew(
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
-    own_tasks = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
+    own_tasks = tasks.held_by(store, team.name, agent.agent)
     if reading and not own_tasks:
         return agent, []
     if only_if_due and not any(_is_renewal_due(store, team, task) for task in own_tasks):

@@ -467,3 +467,8 @@ def labelled(store: Store, team: str, *labels: str) -> Iterator[Task]:
             continue
         if label_of(task) in labels:
             yield task
+
+
+def held_by(store: Store, team: str, name: str) -> list[Task]:
+    """Return the tasks that the agent *name* has in progress."""
+    return [task for task in labelled(store, team, IN_PROGRESS) if task.owner == name]

@@ -351,7 +351,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
             ending.set_alarm(store, team, [session], alarm)
             return None
         claims.release_lost(store, teams.get(store, team), alarm)
-        return None if work.held_by(store, team, name) else {"agent": name}
+        return None if tasks.held_by(store, team, name) else {"agent": name}
 
     what, topics = f"the end of {name}'s work", {f"session/{name}", *tasks.FREED}
     return Condition("agent", what, topics, idle_agent, lambda: standing.of_agent(store, team, name), while_open=False)

@@ -108,7 +108,7 @@ class Facts:
 
     def held(self) -> list[str]:
         """Return the ids of the caller's tasks in progress."""
-        return [task.id for task in work.held_by(self.store, self.team.name, self.caller.name)]
+        return [task.id for task in tasks.held_by(self.store, self.team.name, self.caller.name)]
 
     def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
         """Return the keys of the facts that need not be reported to the agent again. *agent* is the caller's record.

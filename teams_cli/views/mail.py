@@ -234,7 +234,7 @@ def _is_offer_to_owner(store: Store, team: str, agent: str, message: Message) ->
         return False
     from teams_cli.tasks import tasks
 
-    return any(task.owner == agent for task in tasks.labelled(store, team, tasks.IN_PROGRESS))
+    return bool(tasks.held_by(store, team, agent))
 
 
 def _is_blocked(store: Store, team: str, task: Task) -> bool:

@@ -109,7 +109,7 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
     from teams_cli.agents import sessions
 
     session = sessions.find(store, team_name, name)
-    in_progress = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
+    in_progress = tasks.held_by(store, team_name, name)
     state = f"{name} is {session.state}" if session and not session.ended else ""
     return "; ".join(filter(None, (state, _in_progress(store, teams.get(store, team_name), in_progress))))
 

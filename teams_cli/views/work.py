@@ -52,11 +52,6 @@ _MOST_SEARCHED = 50
 """Messages that are searched for a question of the owner that is not answered."""
 
 
-def held_by(store: Store, team: str, name: str) -> list[Task]:
-    """Return the tasks that the agent *name* has in progress."""
-    return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
-
-
 def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
     """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the tasks
     for which the owner waits, and the state of its plan. *all_plans* are the plans of the team.
@@ -134,7 +129,7 @@ def next_step(store: Store, team: Team, caller: Caller) -> str:
     """
     if waiting := to_review(store, team, caller):
         return steps.review(waiting[0], may_claim(team, caller))
-    if own_tasks := held_by(store, team.name, caller.name):
+    if own_tasks := tasks.held_by(store, team.name, caller.name):
         step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)})
         if step:
             return step
@@ -214,7 +209,7 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
     the answer to a question that it asked since the claim.
     """
     status_of = dependencies.stored(store, team.name)
-    own_tasks = held_by(store, team.name, name)
+    own_tasks = tasks.held_by(store, team.name, name)
     task = next((task for task in own_tasks if not dependencies.before_completion(task, status_of)), None)
     if task is None:
         return None
@@ -252,7 +247,7 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
     """If the agent *name* waits for an answer, notify the agents that it asked, once for each message, that it is
     blocked. With *only_with_task*, do this only if the agent has a task in progress.
     """
-    own_tasks = held_by(store, team, name)
+    own_tasks = tasks.held_by(store, team, name)
     if only_with_task and not own_tasks:
         return
     since = (own_tasks[0].claimed_at or "") if own_tasks else ""
