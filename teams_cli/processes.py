@@ -37,6 +37,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 _PR_SET_CHILD_SUBREAPER = 36
 _LADDER = (("TERM", 2.0), ("KILL", 2.0))
 """The signals that are sent one after the other, each with the seconds that processes then have to end."""
+_PATIENCE = 120.0
+"""The most seconds that a program of the user takes whose outcome is wanted."""
 _adopts_orphans = False
 _is_for_one_session = False
 
@@ -92,12 +94,10 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     return int(launcher.stdout)
 
 
-def outcome_of(
-    command: list[str], directory: str, environ: Mapping[str, str], patience: float = 120.0
-) -> subprocess.CompletedProcess[str]:
+def outcome_of(command: list[str], directory: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a program of the user to its end, without input, and return its outcome. No error is raised if the program
     fails. As in a shell, the exit status is 127 if the program is missing, 126 if it can't be run, and 124 if it takes
-    longer than *patience* seconds.
+    longer than two minutes.
     """
     import subprocess
 
@@ -110,14 +110,14 @@ def outcome_of(
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=patience,
+            timeout=_PATIENCE,
         )
     except FileNotFoundError:
         status, why = 127, f"there is no {command[0]} on this machine"
     except OSError as error:
         status, why = 126, f"{command[0]} can't be run: {error.strerror}"
     except subprocess.TimeoutExpired:
-        status, why = 124, f"{command[0]} did not answer within {patience:g} seconds"
+        status, why = 124, f"{command[0]} did not answer within {_PATIENCE:g} seconds"
     return subprocess.CompletedProcess(command, status, "", why)
 
 

@@ -88,9 +88,8 @@ def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
     stuck = dependencies.stuck_tasks(all_tasks)  # blocked by a task that ended without success
     if all_tasks and all(task.status in FINISHED or task.id in stuck for task in all_tasks):
         counts = {status: sum(task.status == status for task in all_tasks) for status in tasks.STATUSES}
-        summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         key = "-".join(str(count) for count in counts.values())  # after more work, it is another event
-        yield f"settled:{key}", _event(SETTLED, "team", team, f"all tasks are settled: {summary}")
+        yield f"settled:{key}", _event(SETTLED, "team", team, f"all tasks are settled: {text.counts_of(counts)}")
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:

@@ -196,8 +196,8 @@ def others_working_on(store: Store, team: Team, agent: str, path: str) -> list[s
     file = os.path.relpath(real, top or ".")
     lines = [
         f"{task.id} of {task.owner} touches {file}: {task.title}"
-        for task in touching.in_progress(store, team.name, agent)
-        if touching.touches(task, file)
+        for task in tasks.labelled(store, team.name, IN_PROGRESS)
+        if task.owner != agent and touching.touches(task, file)
     ]
     changed = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD")  # since its branch began
     untracked = ("ls-files", "--others", "--exclude-standard")

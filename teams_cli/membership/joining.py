@@ -287,7 +287,8 @@ def _login_class(team: Team, member: Member, caller: Caller) -> str:
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"
-    return "manages" if base == MANAGER or tasks.may_add(team, member.role, caller.config) else ""
+    may_add_tasks = roles.verdict(member.role, "create-task", team, caller.config) != "deny"
+    return "manages" if base == MANAGER or may_add_tasks else ""
 
 
 def leave(

@@ -224,7 +224,7 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
     return words, Event.TASK_ASSIGNED_BLOCKED
 
 
-def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
+def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None) -> Task:
     """Return the task without its assignee. It owes the former assignee a notice, unless that left or is *by*."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")

@@ -352,7 +352,7 @@ def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:
     return all(dependencies.only_awaits_others(store, team.name, task) for task in own_tasks)
 
 
-def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = None) -> Iterator[Task]:
+def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm) -> Iterator[Task]:
     """Yield the tasks that the caller could claim now, best first. Yield none unless `may_claim_now` allows it.
 
     A task that the caller gave back with a reason is left to others for a while; the *alarm* is set for the end of this
@@ -366,7 +366,7 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
             seconds = _seconds_reserved_for_others(store, team, task, caller)
             if not seconds:
                 yield task
-            elif alarm:
+            else:
                 alarm.ring_after(seconds)
 
 

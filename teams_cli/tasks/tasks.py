@@ -10,8 +10,6 @@ from teams_cli.tasks import checks
 from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import Standing, require
-from teams_cli.teams.roles import verdict
-from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
         Time,
         Word,
     )
-    from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
 
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
@@ -341,11 +338,6 @@ def label_of(task: Task) -> str:
 
 
 TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="task")
-
-
-def may_add(team: Team, role: str, config: Config | None) -> bool:
-    """Whether members with that *role* may add tasks. True also if the human must allow it each time."""
-    return verdict(role, "create-task", team, config) != "deny"
 
 
 def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:

@@ -121,11 +121,6 @@ def _is_of(character: str, choice: str) -> bool:
     return len(character) > 1 or fnmatchcase(character, choice)
 
 
-def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks in progress of agents other than *agent*, as far as the tasks say what they touch."""
-    return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.touches and task.owner != agent]
-
-
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
     """Return what agents other than *agent* touch: the patterns of their tasks in progress, and the files that these
     agents were seen to change. Each row has the pattern or path, the agent, and the id of the agent's task.

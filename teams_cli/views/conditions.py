@@ -154,11 +154,11 @@ def team_there(store: Store, team: str, again: str) -> Condition:
     return Condition("team", f"team {team}", (), existing_team, advice=advice, while_open=False)
 
 
-def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condition:
+def task_finished(store: Store, team: str, key: str, waiter: str) -> Condition:
     """Return the condition that the task is completed, failed or cancelled.
 
-    If the task is assigned to the member *waiter*, or becomes so during the wait, the wait ends with an error: nobody
-    but the waiting member will finish the task.
+    If the task is assigned to *waiter*, or becomes so during the wait, the wait ends with an error: nobody but the
+    waiting member will finish the task. *waiter* is "" if a program without a name waits.
     """
     task_id = tasks.get(store, team, key).id
 

@@ -74,7 +74,7 @@ class Facts:
         caller: Caller,
         alarm: Alarm,
         offer_times: dict[str, float],
-        kinds: Collection[str] = (),
+        kinds: Collection[str],
     ) -> None:
         self.store = store
         self.team = team
@@ -110,7 +110,7 @@ class Facts:
         """Return the ids of the caller's tasks in progress."""
         return [task.id for task in tasks.held_by(self.store, self.team.name, self.caller.name)]
 
-    def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
+    def still_reported(self, agent: Agent, ready_again: bool) -> set[str]:
         """Return the keys of the facts that need not be reported to the agent again. *agent* is the caller's record.
 
         Facts about ready tasks are reported again if the agent may have claimed a task since, or if very much has

@@ -18,7 +18,7 @@ from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Member
-from teams_cli.text import listed
+from teams_cli.text import counts_of, listed
 from teams_cli.views import standing, steps, work
 from teams_cli.views.facts import PLAN, Facts, fact, settled_key
 
@@ -104,7 +104,6 @@ class Leading:
         key = settled_key(settled["taskCounts"])
         if key in reported:
             return {key: None}
-        counts = ", ".join(f"{count} {status}" for status, count in settled["taskCounts"].items() if count)
         other_members = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         unread_mail = ""  # unread mail may mean that more work comes
         try:
@@ -113,7 +112,7 @@ class Leading:
                 unread_mail = f"; unread mail: {listed(names, _NAMED)}"
         except errors.TeamsError:  # the doctor says what is wrong
             unread_mail = "; unread mail could not be counted"
-        text = f"all tasks are settled: {counts}{unread_mail}"
+        text = f"all tasks are settled: {counts_of(settled['taskCounts'])}{unread_mail}"
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
     def _lost(self, reported: set[str]) -> FactsByKey:
