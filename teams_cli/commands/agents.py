@@ -14,7 +14,7 @@ from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message
-from teams_cli.teams import presence, teams
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
 
 def _before_complete(call: Call, look: bool = False) -> Any:
     """Refuse the caller if it may not finish yet. With *look*, return instead what it has to wait for."""
-    working, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+    working, unread = ending.unfinished(call.store, call.load_team().name, call.agent)
     may_finish = not (working or unread)
     if look:
         document = {"agent": call.agent, "mayFinish": may_finish, "waitForSessions": working, "unread": unread}

@@ -14,7 +14,7 @@ from teams_cli.names import each_name, is_id, is_number
 from teams_cli.tasks import plans, reviews
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import pages, teams
+from teams_cli.teams import pages
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import steps
 
@@ -44,8 +44,8 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
 
 
 def _get(call: Call, open: bool) -> Any:
-    team = teams.get(call.store, call.team).name
-    return [plan.to_document() for plan in plans.all_of(call.store, team, call.problems, only_open=open)]
+    team = call.load_team()
+    return [plan.to_document() for plan in plans.all_of(call.store, team.name, call.problems, only_open=open)]
 
 
 def _show(call: Call, plan: str) -> Any:

@@ -163,8 +163,7 @@ class Lookout:
                 pass
 
     def _note_agent(self, **fields: Any) -> None:
-        name, kind = self.caller.name, presence.AGENT.even_in_closed_team
-        upsert(self.store, self.team, kind, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
+        presence.note_facts(self.store, self.team, self.caller.name, **fields)
 
     def _facts(self, team: Team, kinds: Collection[str] = ()) -> Facts:
         return Facts(self.store, team, self.caller, self.alarm, self.offer_times, kinds)
