@@ -218,7 +218,7 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
         else:
             what_to_do = "look at its terminal"
         body = (
-            f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
+            f"{agent} seems to loop on {task.named}: the same calls again and again, and for"
             f" {length(seconds)} no commit and no changed file: {what_to_do}"
         )
         uid = f"circling-{task.id}-{task.claim}"

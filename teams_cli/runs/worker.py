@@ -179,7 +179,7 @@ class Worker:
             return
         if is_recorded:
             first_line = next((line for line in result.splitlines() if line.strip()), "no output")
-            body = f"{task.id} ({task.title}) is completed: {first_line[:300]}"
+            body = f"{task.named} is completed: {first_line[:300]}"
             uid = f"done-{task.id}-{task.claim}"
             with suppress(errors.TeamsError):  # the result is stored
                 insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))

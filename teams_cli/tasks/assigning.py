@@ -118,7 +118,7 @@ def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) ->
         if task.status != "pending" or not task.assignee or not reason:
             return task
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
-        body = f"{task.id} ({task.title}) was assigned to {task.assignee}, and anybody may claim it now: {reason}"
+        body = f"{task.named} was assigned to {task.assignee}, and anybody may claim it now: {reason}"
         uid = f"freed-{task.id}-{os.urandom(6).hex()}"
         return owing(free, Owed(to=team.leader, message=body, uid=uid, event="task-unassigned", task=task.id))
 
@@ -198,7 +198,7 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     if name == by:
         return changed
     words, event = _words_and_event(task, dependencies.stored(store, team.name))
-    body, uid = f"{task.id} ({task.title}){words}", f"kept-{task.id}-{os.urandom(6).hex()}"
+    body, uid = f"{task.named}{words}", f"kept-{task.id}-{os.urandom(6).hex()}"
     return owing(changed, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 
@@ -231,7 +231,7 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
     if task.assignee == by or not team.member(task.assignee):
         return free
-    body = f"{task.id} ({task.title}) is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
+    body = f"{task.named} is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
     uid = f"unassigned-{task.id}-{os.urandom(6).hex()}"
     return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event="task-unassigned", task=task.id))
 
@@ -242,7 +242,7 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
     """
 
     def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:
-        body, uid = f"{task.id} ({task.title}){words}", f"{uid_prefix}{task.id}-{done.id}-{done.claim}"
+        body, uid = f"{task.named}{words}", f"{uid_prefix}{task.id}-{done.id}-{done.claim}"
         return Owed(to=to, message=body, uid=uid, by=done.owner or SYSTEM, about=task.id, event=event, task=task.id)
 
     notices = []
@@ -252,6 +252,6 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
             notices.append(notice(task.assignee, task, words, IF_READY, Event.TASK_READY))
     for task in tasks.labelled(store, team.name, IN_PROGRESS):
         if done.id in (task.after or ()) and task.owner not in (None, done.owner):
-            words = f" can be completed now: {done.id} ({done.title}) is completed"
+            words = f" can be completed now: {done.named} is completed"
             notices.append(notice(task.owner or "", task, words, IF_LAST, Event.TASK_COMPLETABLE))
     return notices

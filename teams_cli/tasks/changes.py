@@ -468,13 +468,12 @@ def _notices_of_status_and_owner(
     and the new owner, members whose task is ready now, reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
-    label = f"{task.id} ({task.title})"
     is_newly_completed = task.status == "completed" and before.status != "completed"
     notices: list[Owed] = []
     if is_newly_completed:
         notices += assigning.ready_notices(store, team, task)
     if task.status == IN_PROGRESS and task.owner and task.owner != before.owner:
-        body = f"{name} gave you {label}: teams show-task {task.id}"
+        body = f"{name} gave you {task.named}: teams show-task {task.id}"
         notices.append(task.notice(task.owner, body, "task-given", "given", by=name))
         if before.owner not in (None, name) and team.member(before.owner or ""):
             notices.append(leases.loss_notice(before, f"{name} gave it away", f"; {task.owner} has it now", name))
@@ -488,7 +487,7 @@ def _notices_of_status_and_owner(
         notices += reviews.asked(team, task, standing.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != name:
         why = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
-        body = f"{label} failed by {name}{why}"
+        body = f"{task.named} failed by {name}{why}"
         notices.append(task.notice(team.leader, body, "task-failed", "failed", by=name, about=task.id))
     if is_newly_completed and team.leader != name and not task.of_a_run:
         remark = ", checked" if task.checked and task.checked["status"] == 0 else ""
@@ -496,7 +495,7 @@ def _notices_of_status_and_owner(
         if unseen_editor:
             remark += f", who had not seen the last edit by {unseen_editor}"
             kind = "notice"  # the leader may want other work, so the notice stays until it is handled
-        body = f"{label} completed by {name}{remark}{tasks.after_colon(task, task.result)}"
+        body = f"{task.named} completed by {name}{remark}{tasks.after_colon(task, task.result)}"
         event = Event.TASK_COMPLETED
         notices.append(task.notice(team.leader, body, event, "completed", type=kind, by=name, about=task.id))
     return notices

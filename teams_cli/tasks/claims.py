@@ -70,7 +70,7 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         loss = leases.previous_loss(claimed)
         if expiry_reason or loss is None or loss.owner in (loss.by, caller.name) or not team.member(loss.owner or ""):
             return claimed  # the former owner gave the task back itself, has left, or is notified of the expiry
-        body = f"{task.id} ({task.title}), which was yours: {caller.name} has it now, and its files."
+        body = f"{task.named}, which was yours: {caller.name} has it now, and its files."
         return owing(claimed, claimed.notice(loss.owner or "", body, Event.TASK_TAKEN, "taken", by=caller.name))
 
     before, task = update(store, team.name, TASK, seen.id, change)
@@ -191,7 +191,7 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
             return None
-        body = f"{task.id} ({task.title}) was released by {by}: {reason} (to change it: teams update-task {task.id})"
+        body = f"{task.named} was released by {by}: {reason} (to change it: teams update-task {task.id})"
         return task.notice(team.leader, body, _GIVEN_BACK, "given-back", by=by)
     if not team.member(task.owner or ""):
         return None

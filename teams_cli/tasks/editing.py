@@ -111,7 +111,7 @@ def _difference(before: str, after: str) -> str:
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
     """Return the notice to the owner or assignee of the *change* by *name*. *action* is `edited` or `noted on`."""
-    body = f"{name} {action} {task.id} ({task.title}): {change}"
+    body = f"{name} {action} {task.named}: {change}"
     event = Event.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
     uid = f"{_uid_prefix(action, task)}{os.urandom(6).hex()}"
     return Owed(to=task.concerned or "", message=body, uid=uid, by=name, event=event, task=task.id)

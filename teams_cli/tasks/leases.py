@@ -149,9 +149,9 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     owner, time_left = task.owner or "", clock.length(seconds)
     last_seen = presence.load(store, team.name, owner).last_seen or task.claimed_at
     since = f" since {time_of_day(last_seen)} UTC" if last_seen else ""
-    id_and_title, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
+    about = f"{_LEASE}{task.id}"
     to_owner = (
-        f"{id_and_title}: are you at work on it? You were silent{since}; in {time_left} others may take it. "
+        f"{task.named}: are you at work on it? You were silent{since}; in {time_left} others may take it. "
         "To keep it: teams heartbeat"
     )
     uid = f"{task.id}-{task.claim}-{in_grace.lease_until:.0f}"
@@ -159,7 +159,7 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", event="lease-ending", **fields)]
     if team.leader != owner:
         to_leader = (
-            f"{id_and_title}: {owner} is silent{since}, and was asked; in {time_left} others may take it "
+            f"{task.named}: {owner} is silent{since}, and was asked; in {time_left} others may take it "
             f"(now: teams release-task {task.id})"
         )
         notices.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", event="owner-silent", **fields))
@@ -184,7 +184,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
         full_reason, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
     else:  # the reason is noted as it is, so no `cause` is noted beside it
         full_reason, cause = reason, None
-    body = f"{task.id} ({task.title}) is free again: {full_reason}{now_with or _likely_taker(store, team, task)}."
+    body = f"{task.named} is free again: {full_reason}{now_with or _likely_taker(store, team, task)}."
     notices = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         notices.append(loss_notice(task, reason, now_with))
@@ -210,7 +210,7 @@ def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, e
     """Return the notice to the task's owner that it lost the task for the *reason*. *now_with*, such as `; ann has it
     now`, ends the sentence. If it is empty, the command that claims the task again does.
     """
-    body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
+    body = f"{task.named} is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
 
 

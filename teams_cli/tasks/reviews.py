@@ -131,7 +131,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     else:
         reviewers = [name for name in team.active_names() if reviews(team, task, name, config)] or [team.leader]
     commit = f", commit {task.submitted[:10]}" if task.submitted else ""
-    head = f"{task.id} ({task.title}) by {task.owner} waits for your review{commit}"
+    head = f"{task.named} by {task.owner} waits for your review{commit}"
     described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
     notice = task.notice("", "", Event.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
     notices = []
@@ -146,7 +146,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
     """Return the notices to the reviewers of a task in review that its owner handed in newer work."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
-    body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
+    body = f"{task.owner} handed in newer work on {task.named}{commit}: teams show-task {task.id}"
     return [
         notice.having(message=body + _result(task), uid=f"{_uid_of_newer_work(task)}-{os.urandom(4).hex()}~{notice.to}")
         for notice in asked(team, task, config)
@@ -180,7 +180,7 @@ def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices
             all_notices.append(request.having(uid=f"{request.uid}-{uid_end}"))
     for request in former_requests:
         if request.to not in {*reviewers, by}:
-            body = f"{task.id} ({task.title}) no longer waits for your review: {by} chose {task.review_by}"
+            body = f"{task.named} no longer waits for your review: {by} chose {task.review_by}"
             uid = f"withdrawn-{request.uid}-{uid_end}"
             all_notices.append(_withdrawal(request, body, uid, by))
     return all_notices
@@ -203,14 +203,13 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     """Return the notices to the owner and the reviewers that *by* withdrew a task from review. *before* is the task in
     review, and *task* the task after the change.
     """
-    label = f"{task.id} ({task.title})"
     notices = []
     if task.owner == before.owner and task.owner != by:
-        body = f"{label} is yours again, withdrawn from review by {by}: teams show-task {task.id}"
+        body = f"{task.named} is yours again, withdrawn from review by {by}: teams show-task {task.id}"
         notices.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
         notices.append(leases.loss_notice(before, f"{by} withdrew it from review", by=by))
-    body = f"{label} no longer waits for your review: {by} withdrew it"
+    body = f"{task.named} no longer waits for your review: {by} withdrew it"
     for request in asked(team, before, config):
         if request.to not in (by, task.owner, before.owner):
             uid = f"withdrawn-{task.id}-{before.claim}~{request.to}"
@@ -220,13 +219,13 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
     """Return the notices of the acceptance, to owner and leader, and those to members whose tasks are ready now."""
-    team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
+    team, name = standing.team, standing.name
     notices = assigning.ready_notices(store, team, task)
     if task.owner and team.member(task.owner):
-        body = f"{name} accepted {label}"
+        body = f"{name} accepted {task.named}"
         notices.append(task.notice(task.owner, body, Event.REVIEW_ACCEPTED, "accepted", type="info", by=name))
     if team.leader not in (name, task.owner):
-        body = f"{label} completed by {task.owner}, accepted by {name}{tasks.after_colon(task, task.result)}"
+        body = f"{task.named} completed by {task.owner}, accepted by {name}{tasks.after_colon(task, task.result)}"
         notices.append(task.notice(team.leader, body, Event.TASK_COMPLETED, "completed", type="info", about=task.id))
     return notices
 
@@ -240,6 +239,6 @@ def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: st
     if task.owner is None or not team.member(task.owner):
         return noted.freed()
     claimed = noted.having(status=IN_PROGRESS, completed_at=None, claimed_at=now, claim=task.claim + 1)
-    body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
+    body = f"{task.named} is yours again, {what} by {by}: {why}"
     notice = claimed.notice(task.owner, body, "task-back", "back", by=by)
     return owing(leases.with_lease(store, claimed, team.silence), notice)

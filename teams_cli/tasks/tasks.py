@@ -192,6 +192,11 @@ class Task(Record):
         return notice.having(about=None if is_of_last else notice.about, uid=uid)
 
     @property
+    def named(self) -> str:
+        """The task's id and title, as notices name the task: `task-7 (Write the parser)`."""
+        return f"{self.id} ({self.title})"
+
+    @property
     def waits_for(self) -> list[str]:
         """The tasks that must be completed before this task can be claimed or completed."""
         return [*self.blocked_by, *(self.after or ())]
