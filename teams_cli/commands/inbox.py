@@ -137,18 +137,18 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 
 
 def _show(call: Call, message: str) -> Any:
-    from teams_cli.views import reach
+    from teams_cli.views import receipts
 
     team = require(call.store, call.team, call.known_caller, "read-messages").team
     reader = "" if call.agent in (HUMAN, team.leader) else call.agent  # "" may see every message
-    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", reader)
+    return receipts.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", reader)
 
 
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
-    from teams_cli.views import reach
+    from teams_cli.views import receipts
 
     standing = require(call.store, call.team, call.known_caller, "read-messages")
-    return reach.sent(call.store, standing.team, standing.caller.name, to or "", open, limit)
+    return receipts.sent(call.store, standing.team, standing.caller.name, to or "", open, limit)
 
 
 def _list_agents(call: Call) -> Any:

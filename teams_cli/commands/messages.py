@@ -41,7 +41,7 @@ def _send(
     expected = _names_to_come(call, team, names)
     ack_by = None
     if ack_required:
-        from teams_cli.messages import receipts
+        from teams_cli.views import receipts
 
         ack_by = receipts.due(call.store, team)
 

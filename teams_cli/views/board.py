@@ -24,7 +24,7 @@ from teams_cli.teams import pages, presence, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, course, reach
+from teams_cli.views import agents, course, receipts
 from teams_cli.views.course import Graph
 
 Problems = list[errors.TeamsError]
@@ -135,7 +135,7 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
     plan_by_author = {plan.from_: plan.id for plan in proposed}
     awaited_tasks = agents.awaited_task_by_agent(all_tasks)
     # The person's own messages, and those that ask for a receipt, are shown with how far they got.
-    states = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_OF_FRAME)}
+    states = {row["id"]: row for row in receipts.states_of(store, team, HUMAN, _MESSAGES_OF_FRAME)}
     newest = _newest_messages(store, team_name, 0, _MESSAGES_OF_FRAME, problems)
     return {
         "team": team.name,
@@ -225,7 +225,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
         "plans": {plan["id"]: plan for plan in shown_plans},
         "shutdowns": {request.id: request.to_json() for request in _open_shutdowns(store, team, problems)},
         "mail": {message.id: letter(message) for message in agents.letters(store, team.name, problems)},
-        "sent": {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES)},
+        "sent": {row["id"]: row for row in receipts.states_of(store, team, HUMAN, _MESSAGES)},
         "landings": {landing["id"]: landing for landing in landings.of_interest(store, team.name, problems)},
         "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
         "facts": {

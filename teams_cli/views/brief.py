@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes, receipts
+from teams_cli.messages import inboxes
 from teams_cli.messages.messages import Event, Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
@@ -19,7 +19,7 @@ from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
-from teams_cli.views import mail, steps, work
+from teams_cli.views import mail, receipts, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ class Facts:
         """Return a fact for each message of the caller, whose record is *agent*, that was not acknowledged in time."""
         if not agent.awaits:
             return {}
-        from teams_cli.messages import receipts
+        from teams_cli.views import receipts
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_after(seconds)

@@ -48,7 +48,7 @@ def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: i
     lines, has_unshown_mail = _unread_mail(store, team, agent, once_shown, last)
     overdue: list[str] = []
     if agent.awaits:
-        from teams_cli.messages import receipts
+        from teams_cli.views import receipts
 
         overdue = receipts.overdue_notices(store, team.name, name, once_shown)
     return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_unshown_mail
