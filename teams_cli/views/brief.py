@@ -19,7 +19,7 @@ from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
-from teams_cli.views import mail, receipts, steps, work
+from teams_cli.views import mail, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
         _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
         | _own_tasks(store, team, caller, agent, overview, all_plans)
         | first_look
-        | _waiting(store, team, caller, all_plans, rules_shown, once_shown)
+        | _waiting(store, team, caller, agent, all_plans, rules_shown, once_shown)
         | _since(store, team, caller, agent, once_shown)
         | _pages(store, team, caller.name, once_shown)
     )
@@ -146,7 +146,13 @@ def _own_tasks(
 
 
 def _waiting(
-    store: Store, team: Team, caller: Caller, all_plans: list[Plan], rules_shown: bool, once_shown: OnceShown
+    store: Store,
+    team: Team,
+    caller: Caller,
+    agent: Agent,
+    all_plans: list[Plan],
+    rules_shown: bool,
+    once_shown: OnceShown,
 ) -> Document:
     """Return what waits for the caller: mail, questions, reviews, plans to decide, a request to shut down, and its own
     messages that nobody acknowledged in time. If *rules_shown* is set, notices about the team's rules are left out.
@@ -162,6 +168,11 @@ def _waiting(
     request = next(shutdowns.open_requests(store, team, name), None)
     question_ids = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
     mail_shown = _mail(store, team, name, subjects_shown, once_shown)
+    overdue: list[Document] = []
+    if agent.awaits:
+        from teams_cli.views import receipts
+
+        overdue = receipts.overdue(store, team.name, agent)
     return mail_shown | {
         "toAnswer": mail_shown["toAnswer"] or next(iter(question_ids), None),
         "questions": question_ids[:_WAITING],
@@ -180,7 +191,7 @@ def _waiting(
             for plan in first_plans
         ],
         "shutdown": request.id if request else None,
-        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
+        "overdue": overdue[:_WAITING],
     }
 
 

@@ -98,10 +98,10 @@ class Facts:
             return {}
         from teams_cli.views import receipts
 
-        if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
+        if (seconds := receipts.next_due(self.store, agent)) is not None:
             self.alarm.ring_after(seconds)
         facts: FactsByKey = {}
-        for row in receipts.overdue(self.store, self.team.name, self.caller.name):
+        for row in receipts.overdue(self.store, self.team.name, agent):
             step = f"teams show-message {row['id']}"
             facts[f"overdue:{row['id']}"] = fact("overdue", row["id"], receipts.in_words(row), step)
         return facts

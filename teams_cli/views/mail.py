@@ -50,7 +50,7 @@ def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: i
     if agent.awaits:
         from teams_cli.views import receipts
 
-        overdue = receipts.overdue_notices(store, team.name, name, once_shown)
+        overdue = receipts.overdue_notices(store, team.name, agent, once_shown)
     return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_unshown_mail
 
 

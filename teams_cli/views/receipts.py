@@ -10,7 +10,7 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store, update, upsert
-from teams_cli.teams import presence, teams
+from teams_cli.teams import teams
 from teams_cli.teams.presence import AGENT, Agent, Awaited
 from teams_cli.teams.teams import Team
 
@@ -157,11 +157,11 @@ def expect(store: Store, team: str, sent: Message) -> None:
     upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
 
 
-def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """Return a row for each message of the sender that was not acknowledged in time: its id, the end of that time, and
-    the recipients that have not handled it. A recipient acknowledges a message by handling it.
+def overdue(store: Store, team: str, sender: Agent) -> list[dict[str, Any]]:
+    """Return a row for each message of the *sender* that was not acknowledged in time: its id, the end of that time,
+    and the recipients that have not handled it. A recipient acknowledges a message by handling it.
     """
-    numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    numbers = [entry.number for entry in sender.awaits or () if _is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():
         names = [
@@ -174,23 +174,23 @@ def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
     return rows
 
 
-def is_due(store: Store, entry: Awaited) -> bool:
+def _is_due(store: Store, entry: Awaited) -> bool:
     """Return whether the time until which the message must be acknowledged has passed."""
     return seconds_since(entry.due, store.now()) >= 0
 
 
-def next_due(store: Store, team: str, sender: str) -> float | None:
-    """Return the seconds until the next message of the sender becomes overdue; None if none of its messages will."""
-    seconds = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
+def next_due(store: Store, sender: Agent) -> float | None:
+    """Return the seconds until the next message of the *sender* becomes overdue; None if none of its messages will."""
+    seconds = [-seconds_since(entry.due, store.now()) for entry in sender.awaits or ()]
     return min((number for number in seconds if number > 0), default=None)
 
 
-def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown) -> list[str]:
-    """Return a sentence for the sender about each overdue message that was not reported to it yet. *once_shown* gets a
-    function, to be called after the sentences were shown. The function records that they were shown, and that the
+def overdue_notices(store: Store, team: str, sender: Agent, once_shown: OnceShown) -> list[str]:
+    """Return a sentence for the *sender* about each overdue message that was not reported to it yet. *once_shown* gets
+    a function, to be called after the sentences were shown. The function records that they were shown, and that the
     sender no longer waits for messages that were acknowledged.
     """
-    overdue_entries = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    overdue_entries = [entry for entry in sender.awaits or () if _is_due(store, entry)]
     if all(entry.told for entry in overdue_entries):  # or there are none
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
@@ -198,13 +198,13 @@ def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown)
     def note_shown(agent: Agent) -> Agent:
         awaits = []
         for entry in agent.awaits or ():
-            if not is_due(store, entry):
+            if not _is_due(store, entry):
                 awaits.append(entry)
             elif f"msg-{entry.number}" in rows:
                 awaits.append(entry.having(told=True))
         return agent.having(awaits=awaits or None)
 
-    once_shown(lambda: update(store, team, AGENT, sender, note_shown))
+    once_shown(lambda: update(store, team, AGENT, sender.agent, note_shown))
     unshown = [f"msg-{entry.number}" for entry in overdue_entries if not entry.told]
     return [f"{in_words(rows[key])}: teams show-message {key}" for key in unshown if key in rows]
 
