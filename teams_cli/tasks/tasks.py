@@ -307,12 +307,13 @@ def after_colon(task: Task, result: str | None) -> str:
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed: the last *lines* lines of its result and, if these lack it, the noted reason."""
+    """Return why the task failed or was cancelled: the last *lines* lines of its result and, if these lack it, the
+    reason that was given.
+    """
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])
-    reason = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
-    if reason and reason not in shown:
-        shown = f"{shown}\n{reason}" if shown else reason
+    if task.why_ended and task.why_ended not in shown:
+        shown = f"{shown}\n{task.why_ended}" if shown else task.why_ended
     return shown or "no reason was given"
 
 

@@ -55,7 +55,8 @@ def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -
     assert (tasks["task-2"]["blockers"], tasks["task-2"]["heldUp"]) == ({"task-1": "failed"}, True)
     assert (tasks["task-3"]["blockers"], tasks["task-3"]["heldUp"]) == ({"task-2": "pending"}, True)
     assert [span[::3] for span in tasks["task-1"]["work"]] == [["bob", "failed"]]
-    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
+    cli.ok("update-task", "2", "--status", "cancelled", "--reason", "too late", agent="human")
+    assert [row["reason"] for row in cli.ok("watch", "--once")["failed"]] == ["too late", "line\nthe disk is full"]
     add_tasks(cli, "Done since", "Done since")
     for number in ("4", "5"):
         complete(cli, "bob", number)
