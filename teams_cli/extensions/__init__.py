@@ -22,16 +22,17 @@ class Extension:
     folder as `module`, and to a value in a module as `module:name`.
 
     * *commands*: the module that declares each command, in that module's table `COMMANDS`.
-    * *rights*: who may run each of these commands. `reads` marks a command that only looks. For a command that changes
+    * *rights*: who may run each of these commands. `reads` marks a command that only reads. For a command that changes
       something, it is `everybody`, `members`, `workers` or `leaders`.
     * *kinds*: the kinds of record that the extension keeps in a team.
     * *settings*: the settings of teams, each a `Setting`.
     * *checks*: functions `(store, team, fix)` for `teams doctor`. They yield the problems of a team, each as three
-      texts: its level, what it is, and its remedy.
-    * *after*: for a change, the function `(store, team, entry)` in the module `after` that is called after the change.
-      Changes are named as in the field `what` of the history: `task completed`. `*` stands for every change.
+      texts: its level, its description, and its remedy.
+    * *after*: for the name of a change, the function `(store, team, entry)` in the module `after` to call after that
+      change. The name is the one in the field `what` of the history, such as `task completed`; `*` stands for every
+      change.
     * *clients*: the clients that the extension can start.
-    * *provides*: functions that the core calls by their name if they are there.
+    * *provides*: optional functions, by the name under which the core looks them up.
     """
 
     def __init__(
@@ -89,8 +90,8 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def refuse_missing(command: str) -> None:
-    """Raise an error if *command* belongs to an extension of this program; otherwise do nothing. The caller knows that
-    no installed extension has the command.
+    """Raise an error if *command* belongs to an extension of this program; otherwise do nothing. Call this only if no
+    installed extension has the command.
 
     Raises:
         ExtensionMissing: The extension of the command is not installed.
@@ -124,10 +125,10 @@ def checks() -> list[Callable[..., Any]]:
 
 
 def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the functions to call after a change of a team, each with the name of its extension. *what* is the change,
-    as the history names it.
+    """Yield the functions to call after the change *what*, which is named as in the history, each with the name of its
+    extension.
 
-    Every change calls this function. To save time, it loads no table if no extension has a module `after`.
+    This function runs after every change. To save time, it loads no tables unless an extension has a module `after`.
     """
     folders = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
     for folder in sorted(folders):
@@ -183,6 +184,6 @@ def _missing(what: str, extension: str) -> errors.ExtensionMissing:
 
 
 def _load(place: str) -> Any:
-    """Import the module of *place*, which is written `module:name`, below this package. Return its value `name`."""
+    """Return the value at *place*, which has the form `module:name`. The module is imported from this package."""
     module, _, name = place.partition(":")
     return getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name)

@@ -111,7 +111,7 @@ class Leader:
             raise
 
     def _work(self) -> None:
-        """Have the workers do the tasks until no living worker can do any remaining task. Then stop all workers."""
+        """Start the workers, and wait until no living worker can do any remaining task. Then stop all workers."""
 
         def have_all_joined() -> bool:
             self._note_deaths()  # the dead never join, so they are not waited for
@@ -289,9 +289,9 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     """Run a workflow to its end, in a new team, and return the outcome.
 
     Raises:
-        InvalidValue: A variable is unknown, missing or wrong, the agents are too few, or a client is not there or
-            can't start; nothing was changed.
-        AlreadyExists: There is a team of the name that was asked for.
+        InvalidValue: A variable is unknown, missing or wrong, there are too few agents, or a client is missing or can't
+            start; nothing was changed.
+        AlreadyExists: A team with the requested name exists.
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
     values = orders.variables(request.workflow, request.variables, surroundings)
@@ -316,7 +316,7 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
     """Return a record of the requested run that is not stored yet. *values* has the values of all variables.
 
     Raises:
-        InvalidValue: The agents are too few.
+        InvalidValue: There are too few agents.
     """
     user_roles = dict(caller.config.agent) if caller.config else {}
     return Run(

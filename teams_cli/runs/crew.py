@@ -48,7 +48,7 @@ Messages to you come along with your work; answer with teams reply ID TEXT. When
 will be called when there is more.
 """
 MAX_CALLS = 3
-"""How often an agent is called for the same task, at most."""
+"""The maximum number of times that an agent is called for the same task."""
 _CALL = "Tasks are ready: teams claim-task --next"
 
 
@@ -215,8 +215,8 @@ class Crew:
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
     def wait(self, seconds: float) -> None:
-        """Wait until all workers have ended, but at most *seconds*. Then wait until all agents have ended their turns,
-        again at most *seconds*.
+        """Wait until all workers have ended, for at most *seconds*. If they have, wait until all agents have ended
+        their turns, again for at most *seconds*.
         """
 
         def have_agents_ended() -> bool:
@@ -226,7 +226,7 @@ class Crew:
             pace.sleep_until(self.store, self.team, have_agents_ended, seconds)
 
     def _wait_for_workers(self, seconds: float) -> bool:
-        """Wait until all workers have ended, but at most *seconds*. Return False if one still runs then."""
+        """Wait until all workers have ended, for at most *seconds*. Return False if one still runs then."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             try:
@@ -303,7 +303,7 @@ def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surro
 
 
 def refuse_unfit(run: Run, config: Config | None) -> None:
-    """Raise an error if a client of the run does not take the model or the permissions of its agent, or if the
+    """Raise an error if a client of the run does not support the model or the permissions of its agent, or if the
     directory of an agent does not exist.
 
     Raises:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 ITEM = "item"
-"""The name of the variable with the item, for a task that `each` made."""
+"""The name of the variable that holds the item of a task that `each` made."""
 _REPO_HINT = "Give the directory: --var repo=PATH"
 _EACH_HINT = "Leave it out of the output of `each`."
 _MAX_TITLE = 500
@@ -52,7 +52,7 @@ def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surro
     """Return the values of all variables of the workflow: those that the user has *chosen*, else the defaults.
 
     Raises:
-        InvalidValue: A variable is unknown, missing or wrong, or `repo` is no directory, or not the needed checkout.
+        InvalidValue: A variable is unknown, missing or wrong, or `repo` is not a directory, or not the needed checkout.
     """
     names = sorted({REPO, *workflow.variables})
     for name in chosen:
@@ -151,11 +151,11 @@ def _listed_by_command(
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
     """Return *count* workers for the run, or as many as the workflow says if *count* is None. If *count* is higher than
-    the workflow says, workers are added, of each kind in the workflow in turn. *roles* are the roles in the user's
+    the workflow says, workers of each kind in the workflow are added in turn. *roles* are the roles in the user's
     configuration.
 
     Raises:
-        InvalidValue: The workers are too many, or none has a skill that a task requires.
+        InvalidValue: There are too many workers, or none has a skill that a task requires.
     """
     kinds = [agent for agent in workflow.agents for _ in range(agent.count)]  # the kind of each worker
     if count is not None:
@@ -273,7 +273,7 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
     """Create the tasks of the *steps* that do not exist yet. After a crash, some may exist already.
 
-    *has_models* says that the run has agents with a model. If so, a placeholder for the result of an earlier task is
+    *has_models* says whether the run has agents with a model. If so, a placeholder for the result of an earlier task is
     replaced by the command that shows this result.
     """
     ids_by_step = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}

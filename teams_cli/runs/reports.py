@@ -16,9 +16,10 @@ from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 
 _SHOWN = 30
-"""How many lines of a failed task's output the report shows at most."""
+"""The maximum number of lines of a failed task's output in the report."""
 _MAX_REPORT = 1 << 20
-"""How many characters a stored report may have. A longer file is not read, because it is no report of ours."""
+"""The maximum length of a stored report, in characters. A longer file is not read, because it is not a report of ours.
+"""
 _STATUS = {
     "completed": "completed",
     "failed": "FAILED",
@@ -184,8 +185,8 @@ def printable(text: str) -> str:
 def report_of(store: Store, team: str) -> dict[str, Any]:
     """Return the run that made the team as JSON, with the report as it was written.
 
-    If the file of the report can't be read, the report is made again, without the leader's text. For a run that goes on
-    or was interrupted, no report is made, and `markdown` in the result is None.
+    If the file of the report can't be read, the report is made again, without the leader's text. For a run that is
+    still going on or was interrupted, no report is made, and `markdown` in the result is None.
     """
     run = runs.get(store, team)
     report = _read(run.report)

@@ -84,13 +84,13 @@ def _locked(store: Store, team: str) -> Iterator[None]:
 
 
 Check = tuple[KeyPath, Callable[[], object]]
-"""A check that is made in advance: the keys that lead to the checked part of the roster, and a function that refuses
-this part by an error if it is wrong.
+"""A check that is made in advance: the keys that lead to the checked part of the roster, and a function that raises an
+error if this part is wrong.
 """
 
 
 def _refusals(advance_checks: Iterable[Check]) -> Iterator[Problem]:
-    """Make the checks, and yield a problem for each part that is refused. An error not due to the file is raised."""
+    """Make the checks, and yield a problem for each part that is refused. Raise errors not due to the file."""
     for key_path, refuse_part in advance_checks:
         try:
             refuse_part()

@@ -173,7 +173,7 @@ def key_of(task: Task) -> str:
 
 def directory(root: str, team: str, *parts: str) -> str:
     """Return the directory of the team's run, or the subdirectory of it that the *parts* name. A missing directory is
-    made.
+    created.
     """
     path = os.path.join(root, "runs", team, *parts)
     try:
@@ -186,7 +186,9 @@ def directory(root: str, team: str, *parts: str) -> str:
 
 
 def write_results(root: str, team: str, agent: str, tasks: list[Task]) -> str:
-    """Write the results of the tasks, and an index, to files for a command of the agent. Return their directory."""
+    """Write the results of the tasks, and an index, to files that a command of the agent can read. Return their
+    directory.
+    """
     remove_results(root, team, agent)
     results_directory = directory(root, team, "given", agent)
     rows = [

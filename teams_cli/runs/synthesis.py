@@ -26,9 +26,9 @@ _MAX_TURNS = 2
 _TIMEOUT = 1800.0
 """Seconds that one turn of the leader may take."""
 _MAX_RESULT = 6000
-"""How many characters of each result the prompt holds; the rest is in the file of the result."""
+"""The maximum number of characters of each result in the prompt; the rest is in the file of the result."""
 _MAX_RESULTS = 60_000
-"""How many characters of all results together the prompt holds."""
+"""The maximum number of characters of all results together in the prompt."""
 _INSTRUCTIONS = """\
 You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
 All tasks are settled. You do not claim tasks, and change nothing in the repository. Your answer is the report.
@@ -45,8 +45,8 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """The leader's answer. *text* is None if there is no answer, and *problem* is "" if none occurred. *verdict* is the
-    one in the text; it is None if the text has none, or if the workflow wants none.
+    """The leader's answer. *text* is None if there is no answer, and *problem* is "" if there was no problem. *verdict*
+    is the verdict in the text; None if the text has none, or if the workflow wants none.
     """
 
     text: str | None
@@ -110,7 +110,7 @@ class LeaderTurn:
         return answer
 
     def _take_turn(self, prompt: str) -> LeaderAnswer:
-        """Have an agent take the leader's turn, and return its answer. The verdict is not looked for yet."""
+        """Start an agent that takes the leader's turn, and return its answer, without a verdict."""
         taken_names = {member.agent_id.lower() for member in self.run.load_team().roster()}
         name, number = _NAME, 1
         while name in taken_names:

@@ -32,15 +32,15 @@ from teams_cli.views import conditions
 from teams_cli.workflows.model import REPO
 
 _PARENT_DEATH_SIGNAL = 1
-"""The operation of prctl(2) that has the kernel send this process a signal when its parent ends."""
+"""The operation of prctl(2) that makes the kernel send this process a signal when its parent ends."""
 _SEEN_EVERY = 20.0
 """Seconds after which a waiting worker records again that it is alive."""
 _MAX_HEARTBEAT = 30.0
-"""The most seconds between two renewals of a claim."""
+"""The maximum number of seconds between two renewals of a claim."""
 _KILL = (("KILL", 1.0),)
 """The signal for processes that a command left behind outside its process group, and the seconds they have to end."""
 _MAX_FILLED = 16 * 1024
-"""How many characters a description may have after the results of earlier tasks were filled in."""
+"""The maximum length of a description after the results of earlier tasks were filled in, in characters."""
 _MAX_REASON = 4000
 
 
@@ -119,7 +119,7 @@ class Worker:
             self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
 
     def _run(self, task: Task) -> shell.Finished:
-        """Run the task's command, and renew the claim meanwhile. Raises StaleClaim if the task was taken away."""
+        """Run the task's command, and renew the claim meanwhile. Raise StaleClaim if the task was taken away."""
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
         # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.

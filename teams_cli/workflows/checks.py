@@ -139,7 +139,9 @@ def _directories(workflow: Workflow) -> Iterator[Problem]:
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
-    """Return the skills of a worker: its *specialty*, and the skills of its role and of the roles that this extends."""
+    """Return the skills of a worker: its *specialty*, and the skills of its role and of the roles that its role
+    extends.
+    """
     skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
         skills.update(roles[name].get("skill", ()) if name in roles else ())

@@ -76,7 +76,7 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """Return the front matter: the text between a fence in the first line and the next one; None if one is missing."""
+    """Return the front matter: the text between a fence in the first line and the next fence; None without both."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -366,7 +366,7 @@ def _without(document: Any, key_paths: list[KeyPath]) -> Any:
 
 
 def _existing(document: Any, key_path: KeyPath) -> KeyPath:
-    """Return *key_path* if it leads to something in the document. Otherwise return its longest beginning that does."""
+    """Return *key_path* if it leads to something in the document. Otherwise return its longest prefix that does."""
     for length, key in enumerate(key_path):
         is_key = isinstance(document, dict) and key in document
         is_index = isinstance(document, list) and isinstance(key, int) and key < len(document)

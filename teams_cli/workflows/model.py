@@ -30,7 +30,9 @@ from teams_cli.workflows import ordering
 
 MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
-"""The most characters of a script. A script is one argument of `sh -c`, and Linux allows 128 KiB for an argument."""
+"""The maximum number of characters of a script. A script is one argument of `sh -c`, and Linux allows 128 KiB for an
+argument.
+"""
 MAX_VALUE = 64 * 1024
 GIT_CHECKOUT, REVIEW = "git-checkout", "review"
 REPO = "repo"
@@ -118,7 +120,7 @@ def _as_agents(value: object) -> object:
 
 
 Scalar = str | int | float | bool
-"""The types that YAML may read instead of a text. The schemas for editors use it."""
+"""The types that YAML may read instead of a text. The schemas for editors use this alias."""
 Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar), AfterValidator(checked_value)]
 Prose = Annotated[Text, AfterValidator(_checked_prose)]
 Title = Annotated[Prose, AfterValidator(_checked_title)]
@@ -186,7 +188,7 @@ class TaskTemplate(Form):
 
 class AgentTemplate(Form):
     """A kind of worker, and the number of such workers. If the harness, the model or the permissions are not given
-    here, the run decides them.
+    here, those of the run are used.
     """
 
     name: Name | None = None

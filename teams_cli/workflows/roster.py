@@ -57,7 +57,7 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
     number in the list as its id, counted from 1.
 
     Raises:
-        InvalidValue: The text is no list of tasks; the error names the problems.
+        InvalidValue: The text is not a list of tasks; the error names the problems.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
     rows = document.get("tasks") if isinstance(document, dict) else document
@@ -181,7 +181,7 @@ def read(path: str) -> Roster:
     """Return the roster in the file at *path*. Only its form is checked.
 
     Raises:
-        InvalidValue: The file is no roster; the error names all problems.
+        InvalidValue: The file is not a roster; the error names all problems.
     """
     roster, problems = examine(path)
     refuse(path, problems)
@@ -241,10 +241,10 @@ def problems_of(roster: Roster) -> Iterator[Problem]:
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
     """Return the tasks of the roster. If the roster names a workflow instead, return the tasks of that workflow. The
-    workflow is named by its file beside the roster, or by its name.
+    roster names the workflow by the path of its file, relative to the roster, or by its name.
 
     Raises:
-        InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
+        InvalidValue: The file is not a workflow, or its tasks have `each`, which works only in a run.
         WorkflowNotFound: There is no such workflow.
     """
     if roster.workflow is None or roster.tasks:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _TURN = own_entries.of_module(sys.executable, "teams_cli.extensions.acp.turn")
 _SERVER = "--server"
-"""The option that makes the turn offer our MCP server to the client. It is for clients that have no other way to find
-the server.
+"""The option with which the program `turn` offers our MCP server to the client. It is for clients that have no other
+way to find the server.
 """
 _PROFILE: dict[str, Any] = {
     "input": "prompt",
@@ -83,9 +83,7 @@ OPENCODE = Speaker(
 
 
 class _Qwen(Speaker):
-    """Qwen Code. After each turn it would ask its model what the user might say next. Its settings turn this request
-    off.
-    """
+    """Qwen Code, with settings that stop it from asking its model after each turn what the user might say next."""
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         settings = known.get("qwen").settings_once(python) | {"ui": {"enableFollowupSuggestions": False}}

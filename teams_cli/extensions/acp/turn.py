@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _CANCEL, _END = "cancel", "end"
 _PATIENCE = 3.0
-"""Seconds that the client has to end by itself. After each signal to the client, it has as long again."""
+"""Seconds to wait for the client to exit by itself, and again after each signal to it."""
 _PAUSE = 0.5
-"""Seconds between two looks whether a session may be loaded."""
+"""Seconds between two checks whether a session may be loaded."""
 _REMINDERS = 5
-"""The most times in a turn that the client is prompted again because it ended at a refusal."""
+"""The maximum number of times per turn that the client is prompted again after a refusal made it stop."""
 _METHOD_NOT_FOUND = -32601
 _FAILED_STOPS = ("refusal", "max_tokens", "max_turn_requests")
 _ASKING_MODE = "default"
@@ -52,7 +52,7 @@ _ASKING_MODE = "default"
 decides for the person.
 """
 _LOGIN_NEEDED = -32000
-"""The code of the protocol's error for a client whose user must log in first."""
+"""The protocol's error code for a client whose user must log in first."""
 _PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
 """The keys under which clients name the files of a tool."""
 _OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
@@ -67,7 +67,7 @@ class Cancelled(Exception):
 
 
 def main() -> None:
-    """Let a client take one turn, as the command line says, and print what happens in it."""
+    """Run one turn of a client, as the command line says, and print what happens in it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--gives-up", action="store_true")
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _our_server() -> list[dict[str, Any]]:
-    """Return a list with our MCP server, to be offered to the client. It is empty if the extra `mcp` is missing."""
+    """Return a list with our MCP server, to offer it to the client; an empty list if the extra `mcp` is missing."""
     if not own_entries.is_server_available():
         return []
     command, *args = own_entries.program(sys.executable, "mcp")
@@ -124,10 +124,10 @@ class Turn:
     """One turn, and the client's process. The client gets one prompt at a time.
 
     *gives_up*, *titles* and *forgets* describe how some clients differ. With *gives_up*, the client writes a text and
-    ends its turn if a permission is refused. With *titles*, the title of a shell call is its command. *forgets* is set
-    if the client writes its session to one file a minute. If such a client loads a session in the minute in which a
-    turn was cancelled, it overwrites that turn. *forgets* is the pattern of the file's name, with places for the
-    session and the minute.
+    ends its turn if a permission is refused. With *titles*, the title of a shell call is its command. *forgets* is for
+    a client that writes its session to a new file each minute. If such a client loads a session in the minute in which
+    a turn was cancelled, it overwrites that turn. *forgets* is the pattern of the file's name, with placeholders for
+    the session and the minute; None for other clients.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Turn:
         self.events = events
         self.level = os.environ.get(environment.HELD, environment.LEVELS[0])
         self.asks_person = self.level == environment.LEVELS[0]
-        """Whether the person decides about tools that the rules do not allow. This is so at the level `ask`."""
+        """Whether the person decides about tools that the rules do not allow. True at the level `ask`."""
         # In a process group of its own, the client does not get our SIGINT. We cancel its turn by the protocol.
         self.client = subprocess.Popen(
             command,
@@ -158,7 +158,7 @@ class Turn:
         self.text = ""
         self.message_id: Any = None
         self.pending: dict[Any, dict[str, Any]] = {}
-        """For each request for permission without an answer, by its id: the parameters of the request."""
+        """The parameters of each permission request that is still unanswered, by the id of the request."""
         self.refusals: list[str] = []
         Thread(target=self._read, daemon=True).start()
 
@@ -253,8 +253,8 @@ class Turn:
                 end()
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request, handle all events that come before its result, and return the result, which may be empty. A
-        cancelled prompt has a result; any other request raises `Cancelled`.
+        """Send a request, handle all events that come before its result, and return the result, which may be empty. If
+        the turn is cancelled meanwhile, a prompt still has a result, but any other request raises `Cancelled`.
         """
         self.requests_sent += 1
         number = self.requests_sent
@@ -269,7 +269,7 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
-        """Act on an event other than the result of a request of ours."""
+        """Handle an event that is not the result of one of our requests."""
         if event == _END:
             with suppress(subprocess.TimeoutExpired):  # the client has only closed its output
                 self.client.wait(_PATIENCE)
@@ -294,8 +294,8 @@ class Turn:
             self.client.stdin.flush()
 
     def _cancel(self) -> None:
-        """Ask the client to cancel the turn. The client then ends the turn by itself. Cancelled is raised if no prompt
-        is being answered.
+        """Ask the client to cancel the turn. The client then ends the turn by itself. Raise `Cancelled` if no prompt is
+        being answered.
         """
         if not self.is_prompted:
             raise Cancelled
@@ -310,7 +310,7 @@ class Turn:
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
 
     def _update(self, update: dict[str, Any]) -> None:
-        """Collect a part of a text that the client writes, or print a use of a tool. Ignore updates of other kinds."""
+        """Collect a part of a text that the client writes, or print a tool call. Ignore all other updates."""
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
             if update.get("messageId") != self.message_id:
@@ -329,14 +329,14 @@ class Turn:
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
-        """Print the text that was collected, because it is complete."""
+        """Print the collected text, which is now complete."""
         if self.text.strip():
             tell("text", text=self.text)
         self.text = ""
 
     def _consider(self, request: Any, params: dict[str, Any]) -> None:
-        """Answer a request for permission by the rules of the agent's permission level. If the rules do not allow the
-        tool, refuse it; but at the level `ask`, ask the person.
+        """Answer a request for permission according to the agent's permission level. If the level does not allow the
+        tool, refuse it or, at the level `ask`, ask the person.
         """
         self._end_text()
         self.pending[request] = params
@@ -353,7 +353,9 @@ class Turn:
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
 
     def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
-        """Put the request with the person's decision into the queue. This runs in a thread, as it may take long."""
+        """Ask the person about the request, and put it into the queue of events with the person's decision. This runs
+        in a thread, because it may take long.
+        """
         try:
             store, caller = _open_store()
             name, about = _name_of(tool), _text_of(tool)
@@ -363,7 +365,7 @@ class Turn:
         self.events.put((request, refusal))
 
     def _decide(self, request: Any, refusal: str | None) -> None:
-        """Allow a tool or, if *refusal* is a reason, refuse it. The next prompt tells the agent the reason."""
+        """Allow the *request*, or refuse it if *refusal* gives a reason. The next prompt tells the agent the reason."""
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:

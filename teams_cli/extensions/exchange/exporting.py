@@ -61,7 +61,7 @@ class Team:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a record without secrets, its own and those of its `members`."""
+    """Return a record without its own secrets and those of its `members`."""
     public = {key: value for key, value in shown(document).items() if key not in _LEFT_OUT}
     if isinstance(members := public.get("members"), list):
         public["members"] = [_public(dict(member)) for member in members]
@@ -130,7 +130,9 @@ def as_markdown(team: Team) -> Iterator[str]:
 
 
 def _quoted(text: str | None) -> list[str]:
-    """Return the lines of a text as a quotation, which adds no headings to the document, and a blank line."""
+    """Return the lines of *text* as a quotation, and a blank line; an empty list if there is no text. Quoted lines
+    can't become headings of the document.
+    """
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
 

@@ -1,7 +1,7 @@
-"""Makes tasks of items, and updates the tasks that an earlier import made.
+"""Creates tasks from items, and updates the tasks that an earlier import created.
 
-A field that changed only in the source is changed in the team. A field that was changed in the team stays as it is
-there.
+A field that changed only in the source is changed in the team. A field that was changed in the team keeps the team's
+value.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """The outcome of an import: the *created* tasks, and the *changed* fields of each task. *kept* has, for each task,
-    the fields that changed in the source but stay as they are in the team. *unchanged* is the number of tasks without
-    changed or kept fields. *left_out* has what was not imported, and for each such thing the keys of the items.
+    """The outcome of an import: the *created* tasks, and the *changed* fields of each task. *kept* has the fields of
+    each task that changed in the source, but keep the team's value. *unchanged* is the number of tasks without changed
+    or kept fields. *left_out* maps each kind of thing that was not imported to the keys of the items that have it.
     """
 
     created: list[Task] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Outcome:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def leave(self, what: str, key: str) -> None:
-        """Record that *what* was not taken over from the item *key*."""
+        """Record that *what* was not imported from the item *key*."""
         self.left_out.setdefault(what, []).append(key)
 
 
@@ -229,9 +229,9 @@ class _Import:
 
 class _Merge:
     """Finds what to change in a task, because its item in the source changed since the last import. *changed* has the
-    fields that are taken over from the source. *kept* has the fields that changed in the source, but also in the team,
-    and so stay as they are. *edit* and *status* are the changes to make. *seen_now* has digests of the item's present
-    fields; the task has those of the last import.
+    fields that are taken over from the source. *kept* has the fields that changed both in the source and in the team,
+    and therefore keep the team's value. *edit* and *status* are the changes to make. *seen_now* has digests of the
+    item's present fields; the task has those of the last import.
     """
 
     def __init__(
@@ -317,11 +317,11 @@ def _digest(value: Any) -> str:
 def blockers_of(
     items: Mapping[str, Item], imported: Collection[str], leave: Callable[[str, str], object]
 ) -> dict[str, list[str]]:
-    """Return the keys of the blockers of each item. Blockers are among *items*, or among the keys *imported* before.
+    """Return the keys of the blockers of each item. A blocker is one of *items*, or its key is in *imported*.
 
     A parent is blocked by its children, and each child by the parent's blockers. A blocker is left out if it is
     missing, or if an item would wait for itself because of it. If the item itself names the blocker or the parent,
-    *leave* is called with what was left out, and with a text that has the keys of both items.
+    *leave* is called with two texts: what was left out, and the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():  # first the blockers that the items name, since later ones may close a cycle

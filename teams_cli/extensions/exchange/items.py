@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
-"""The most characters of an item's title in the title of a task. The mark of a foreign item comes in addition."""
+"""The maximum number of characters of an item's title in a task's title, without the mark of a foreign item."""
 _LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
@@ -34,10 +34,10 @@ class Remark:
 class Item:
     """An issue of a tracker or a task of another tool, with the title and the description that our task gets.
 
-    If *status* is "", no task is made of the item. *waits_for* and *parent* are keys of other items, which may be
+    If *status* is "", no task is created from the item. *waits_for* and *parent* are keys of other items, which may be
     missing. *why* is the reason why the item was closed. If anybody may have written the item, *foreign* is a text for
-    the mark in the task's title, such as the issue's number; otherwise it is "". *left_out* names parts of the item
-    that a task has no place for.
+    the mark in the task's title, such as the issue's number; otherwise it is "". *left_out* names the parts of the item
+    for which a task has no field.
     """
 
     key: str
@@ -62,7 +62,7 @@ class Item:
         self.task_description = self._described(self.description) or None
 
     def _described(self, description: str) -> str:
-        """Return the task's description, with the labels. If the item is foreign, all is quoted below a warning."""
+        """Return the task's description with labels. If the item is foreign, all of it is quoted below a warning."""
         described = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
             described = f"{described}\n\nLabels: {', '.join(self.labels)}".strip("\n")
@@ -87,7 +87,8 @@ def sections(**parts: str | None) -> str:
 
 
 def file_in(path: str, *places: str) -> str:
-    """Return *path* if it is no directory. Otherwise return the path of the first of the files *places* in it.
+    """Return *path* unless it is a directory. For a directory, return the path of the first of *places* that exists in
+    it.
 
     Raises:
         InvalidValue: The directory has none of these files.

@@ -29,9 +29,9 @@ _BEADS_PLACES = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
 _BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
-"""Types of issues that beads keeps for its own purposes; no tasks are made of them."""
+"""Types of issues that beads keeps for its own purposes; no tasks are created from them."""
 _NO_TASK = "no task: "
-"""The beginning of the only entry in `left_out` of an item of which no task is made."""
+"""The prefix of the entry in `left_out` that says why no task is created from an item."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_LEFT_OUT = {
     "assignee": "assignee",
@@ -66,7 +66,7 @@ def read_beads(path: str) -> list[Item]:
 
 
 def _beads_item(row: dict[str, Any]) -> Item:
-    """Return the item for an issue. An item of which no task is made has no status, and its `left_out` says why."""
+    """Return the item for an issue. If no task should result, it has no status, and its `left_out` says why."""
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
     relations = []
     for dependency in objects(row.get("dependencies")):
@@ -177,7 +177,7 @@ def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | No
 
 _DIRECTORIES = ("backlog", ".backlog", ".")
 _FOLDERS = {"tasks": "", "completed": "completed", "drafts": f"{_NO_TASK}draft", "archive/tasks": f"{_NO_TASK}archived"}
-"""The state of the tasks in each folder: "" if their files say it, `completed`, or the reason to leave them out."""
+"""The state of the tasks in each folder: "" if the files give it, `completed`, or the reason to leave them out."""
 _BACKLOG_PRIORITIES = {"high": "high", "low": "low"}
 _PENDING = ("to do", "todo", "")
 _DONE = "done"

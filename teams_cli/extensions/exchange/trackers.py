@@ -117,8 +117,8 @@ class Tracker:
         return wanted is None or wanted in names
 
     def _item(self, row: dict[str, Any], name: str, former_name: str) -> Item:
-        """Return the issue *row* as an item. *name* is the name of the repository. If the repository was renamed, its
-        *former_name* stands in the key of the item, as in the keys of the tasks that were imported before.
+        """Return the issue *row* as an item. *name* is the name of the repository. If the repository was renamed, the
+        key of the item contains its *former_name*, like the keys of the tasks that were imported before.
         """
 
         def key_of(address: str) -> str:
@@ -159,7 +159,7 @@ class Tracker:
 
     def _read(self, path: str, may_be_missing: bool = False) -> list[dict[str, Any]]:
         """Return the objects at *path* in the tracker's API: all objects of a list, or a single one. If nothing is
-        there, this is an error, unless *may_be_missing* is True. Then return an empty list.
+        there, return an empty list if *may_be_missing* is True; otherwise raise TrackerFailed.
         """
         is_list = "?" in path  # we give a query only for lists
         options = ["--paginate"] if is_list and self.paginates else []

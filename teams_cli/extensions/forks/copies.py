@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Member
 
 _WAIT_FOR_SESSION = 30.0
-"""The most seconds to wait until a client that was just started has begun its session."""
+"""The maximum number of seconds to wait for a newly started client to begin its session."""
 _PAUSE = 0.2
 
 
@@ -78,8 +78,8 @@ class Fork(Shadow):
 
 
 def instruction(question: Question, member: Member, about: str, unfinished: str) -> str:
-    """Return the prompt for a copy of an agent. It has the agent's name, what its role is *about*, its texts in an
-    *unfinished* turn, and the question.
+    """Return the prompt for a copy of an agent. It has the agent's name, *about*, which describes the agent's role,
+    *unfinished*, which has the agent's texts in an unfinished turn, and the question.
     """
     name = f"{member.agent_id}, {member.agent_type}" if member.agent_type else member.agent_id
     role = f"{about} " if about else ""
@@ -94,9 +94,9 @@ def instruction(question: Question, member: Member, about: str, unfinished: str)
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, config: Config) -> Fork | None:
-    """Return a copy of the session of *member*, which is to answer the *question*; None if no copy can be made.
-    *session* is the session that `teams` started; None if only the user started a client. If the session of `teams`
-    can't be copied, the session of a client that the user started is tried.
+    """Return a copy of the session of *member*, which will answer the *question*; None if no copy can be made.
+    *session* is the session that `teams` started, or None. If there is none, or it can't be copied, the session of a
+    client that the user started is tried.
     """
     profile = profiles.get(session.harness, config) if session else None
     if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, config)):
@@ -126,7 +126,7 @@ def _fork_of_client(store: Store, question: Question, member: Member, config: Co
 
 def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, config: Config) -> Fork | None:
     """Return a copy of the session of an agent that `teams` started; None if it can't be copied in time. If the session
-    has just begun, wait until it can be copied: the agent itself would read the question much later.
+    has just begun, wait until it can be copied, because the agent itself would read the question much later.
     """
     team = question.team_name
     patience = max(0.1, questions.seconds_left(store, question)) / 2  # the other half is for the answer

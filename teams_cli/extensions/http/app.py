@@ -52,13 +52,13 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of every answer. An answer may set some of them to other values itself."""
+"""Headers of every answer, unless the answer itself sets other values for them."""
 _PROOF = "/api/proof"
 """The path where the server proves that it knows the token. A page that stayed open while no server ran asks for the
 proof before it sends the token.
 """
 _API = ("/api/", "/openapi.json")
-"""The beginnings of the paths that have data. All other paths are the files of the board."""
+"""The prefixes of the paths that serve data. All other paths serve the files of the board."""
 
 
 class RequestGuard:
@@ -199,7 +199,7 @@ class Api:
         return [Route(f"/{name}", answer, methods=[method]) for name in path_names]
 
     def _looking(self, look: Callable[[Call, Request], Any], parameters: Collection[str] = ()) -> Handler:
-        """Return a handler that answers with the document that *look* returns. Queries may have the *parameters*."""
+        """Return a handler that answers with the document that *look* returns. The query may have the *parameters*."""
 
         async def answer(request: Request) -> Response:
             return Document(await self.operations.call(request, lambda call: look(call, request)))

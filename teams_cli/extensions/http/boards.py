@@ -33,16 +33,16 @@ _BOARDS = 32
 _MESSAGES = 200
 """The number of messages that a page gets, unless it asks for another number."""
 _HIGHEST = 1 << 40
-"""A number that no message reaches: the highest number that a page may give."""
+"""The highest message number that a page may ask for. No message has a number this high."""
 
 
 class Board:
-    """Keeps the rows of a board, each with the version in which it last changed. So a page gets only changed rows."""
+    """Keeps the rows of a board, each with the version in which it last changed, so that pages get only the changes."""
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
-        """The first part of all versions of this board. It is different for each board, so that a version of a dropped
-        board is found to be unknown.
+        """The first part of all versions of this board. It is different for each board, so that the versions of a
+        dropped board are recognised as unknown.
         """
         self._version = 0
         self._rows: dict[tuple[str, str], tuple[int, str]] = {}
@@ -52,9 +52,9 @@ class Board:
         self._lock = threading.Lock()
 
     def update(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Store *tables* as the present rows of each table. Return under `rows` those that changed since the version
-        *after*, with None for each removed row, and under `version` the present version of the board. If *after* is no
-        version of this board, return all rows; `whole` is then True.
+        """Store *tables* as the present rows of each table. Return a dict: `rows` has the rows that changed since the
+        version *after*, with None for each removed row, and `version` is the present version of the board. If *after*
+        is not a version of this board, `rows` has all rows, and `whole` is True.
         """
         with self._lock:
             self._store(tables)
@@ -101,7 +101,7 @@ class Boards:
         self._lock = threading.Lock()
 
     def whole(self, call: Call, request: Request) -> dict[str, Any]:
-        """Return the whole board of the team, and the position in its history after which later changes follow."""
+        """Return the whole board of the team, and the position in the history after which to read later changes."""
         position, team = self._position_and_team(call)
         document = {
             "team": team_documents.to_document(team),
@@ -179,7 +179,7 @@ def _run(call: Call, team: str) -> dict[str, Any] | None:
 
 
 def _number(request: Request, name: str, default: int, most: int = _HIGHEST) -> int:
-    """Return the number *name* in the query of the request, or *default* if it has none. Refuse any above *most*."""
+    """Return the number *name* in the query of the request, or *default* without one. Refuse numbers above *most*."""
     value = request.query_params.get(name)
     if value is None:
         return default

@@ -56,7 +56,7 @@ class Feed:
         """An event of asyncio. When the feed has new events, it is set and replaced by a new one."""
         self.position = 0
         self.replacements = 0
-        """How many times the history was replaced by another history. After each, earlier positions mean nothing."""
+        """How many times the history was replaced by another one. Each time, all earlier positions become invalid."""
 
     def join(self) -> None:
         """Add a reader. With the first reader, the feed begins to watch the team."""
@@ -137,7 +137,7 @@ class Feed:
 
 
 def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return as many *events* as are sent at once: few, because a slow reader holds them in memory."""
+    """Return the first of *events*, as many as are sent at once: few, because a slow reader keeps them in memory."""
     batch, size = [], 0
     for end, event in events:
         batch.append((end, event))
@@ -228,7 +228,7 @@ class EventStream(StreamingResponse):
         self._replacements = feed.replacements
         """The feed's number of replacements when the client's position was last checked."""
         self._is_position_unknown = seen is not None and not 0 <= seen <= feed.position
-        """Whether the position *seen* is outside the history. False once the client has learned this."""
+        """Whether the position *seen* is outside the history. False once the client has been told so."""
         self._position = feed.position if seen is None or self._is_position_unknown else seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

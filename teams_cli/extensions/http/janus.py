@@ -53,7 +53,7 @@ def _teams(call: Call, team: str) -> list[Team]:
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
     """Deliver the message in *body* to the agent *name*. Return the answer, which also says whether the message
     interrupted a turn of the agent. *interrupt* and *team* are the values in the query of the request: *interrupt* is
-    None if the team's settings decide, and *team* is "" if `_common_team` finds the team.
+    None if the team's settings decide, and *team* is "" if `_common_team` must find the team.
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):

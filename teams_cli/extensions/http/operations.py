@@ -81,7 +81,7 @@ class Operations:
         names a team, the call acts in that team and not in the team of the query.
 
         The human's requests have threads of their own, so that they need not wait for others. Requests of other agents,
-        and requests that may take *long*, use other threads. They end when their client leaves.
+        and requests that may take *long*, use other threads. Those requests end when their client leaves.
         """
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)  # so that no news is given twice
@@ -137,7 +137,7 @@ async def _watch_client(request: Request, client: Requester) -> None:
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
-    """Take a place of *limiter* for the client. If no place becomes free in time, refuse the request."""
+    """Take a slot of *limiter* for the client. If no slot becomes free in time, refuse the request."""
     # If a place is free, it is taken before other tasks of the event loop run.
     with suppress(anyio.WouldBlock):
         return limiter.acquire_on_behalf_of_nowait(client)
@@ -159,7 +159,7 @@ class Receipts:
         """For each agent, an event for each answer. The event is set once the answer is sent and recorded."""
 
     async def settle(self, agent: str) -> None:
-        """Wait until all earlier answers to the agent are sent, and their news are recorded as shown."""
+        """Wait until all earlier answers to the agent are sent, and their news is recorded as shown."""
         for sent in list(self._sending.get(agent, ())):
             await sent.wait()
 

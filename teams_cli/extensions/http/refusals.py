@@ -149,15 +149,15 @@ def refusal_answer(error: Exception, write_hint: Callable[[str], str] = in_reque
 
 CONNECTIONS = 512
 STREAMS = 300
-"""The most event streams that may be open; the other connections are for requests."""
+"""The maximum number of open event streams; the other connections are for requests."""
 WAITING = 96
-"""The most requests that may take long; each has a thread."""
+"""The maximum number of requests at a time that may take long; each has a thread."""
 QUICK = 8
 """The number of threads for the person's short requests, which never wait for the requests of agents."""
 BODY = 8 << 20
-"""The most bytes of a body; enough for the longest text, 1 MiB, with every character escaped."""
+"""The maximum size of a body, in bytes: enough for the longest text, 1 MiB, with every character escaped."""
 BODIES = 64 << 20
-"""The most bytes of all bodies together that are being read."""
+"""The maximum total size, in bytes, of all bodies that are being read."""
 HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
@@ -186,7 +186,7 @@ class Bodies:
 
         Raises:
             RequestRefused: The body is too large, not a JSON object, of another type, or late.
-            InvalidValue: A key is in it twice.
+            InvalidValue: The object has the same key twice.
         """
         _check_headers(request)
         body = bytearray()

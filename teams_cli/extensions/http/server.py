@@ -103,8 +103,8 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
 
     def _abort_untaken(self, cycle: object) -> None:
-        """Disconnect the client if it has not read the whole answer to the request of *cycle* yet, and no other request
-        has begun.
+        """Disconnect the client if it has not read its whole answer yet, and no other request has begun. *cycle* is
+        uvicorn's object for the request.
         """
         if self.cycle is cycle and self.transport.get_write_buffer_size():
             self.transport.abort()
@@ -120,8 +120,8 @@ _INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse`, and a server
-    of this data directory is running already, open its board and return 0 at once.
+    """Serve until a signal arrives. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse`, and
+    a server of this data directory is running already, open its board and return 0 at once.
 
     Raises:
         Conflict: A server of this data directory is running, or no port is free.
@@ -207,7 +207,7 @@ class HttpServer(uvicorn.Server):
             threading.Thread(target=_open_board, args=[registration], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write and return the registration of the server, by which programs find it, and lock it while it runs."""
+        """Take the server's lock. Write and return the registration, by which programs find the server."""
         root, pid = self._call.store.root, os.getpid()
         disk.prepare_root(root)
         self._lock = locks.hold(f"{root}/{_LOCK}", root)

@@ -35,10 +35,10 @@ Raises:
 
 
 _WAIT = 2.0
-"""Seconds in which most landings end. A caller who waits as long as this needs no second command."""
+"""Seconds within which most landings end. A caller that waits this long needs no second command."""
 _LONGEST_WAIT = 30.0
-"""The most seconds that a command which completes a task waits for the landing. It waits longer than `_WAIT` only if
-the owner would wait for the next task anyway.
+"""The maximum number of seconds for which a command that completes a task waits for the landing. It waits longer than
+`_WAIT` only if the owner would wait for the next task anyway.
 """
 
 
@@ -54,8 +54,8 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
 
 def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, Any]:
     """Start the lander, and wait until the landing has ended, or until a pull request is opened for it. Return the
-    landing as JSON shows it. If it takes more than *seconds*, return *landing* as it was when the wait began, with the
-    number of landings before it in the queue under `ahead`.
+    landing as JSON shows it. If neither happens within *seconds*, return *landing* unchanged, with the number of
+    landings before it in the queue under `ahead`.
     """
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
@@ -73,8 +73,8 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
 
 def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
     """Queue the landing of a task that was just completed, wait for its outcome, and return the landing as
-    `_start_and_wait` does. The wait takes two seconds at most; with a *patience* of more seconds it takes as many, but
-    never more than half a minute. Return None if there is nothing to land.
+    `_start_and_wait` does. Wait for at most two seconds, or *patience* seconds if that is longer, but never more than
+    half a minute. Return None if there is nothing to land.
     """
     landing = queueing.queue_completed(call.store, call.team, call.known_caller, task, call.workplace)
     if landing is None:

@@ -105,7 +105,8 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     """Land the queue of this machine, in the order of `trials.in_order`. The caller holds the lander's lock.
 
     Return False if an outcome cannot be recorded, for example because this login may not write it. Return False also if
-    the team was closed. Its landings then wait until it is restored, except those that have begun to move their branch.
+    the team was closed. The landings of a closed team wait until it is restored, except those that have begun to move
+    their branch.
     """
     tried_in_group: set[str] = set()
     known_conflicts: dict[tuple[str, str], bool] = {}
@@ -139,7 +140,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
-    """Return the open landings of this machine that wait for no pull request, or have ended, in their order."""
+    """Return the open landings of this machine in their order, except those whose pull request has no outcome yet."""
     return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
@@ -148,8 +149,8 @@ def _open_here(store: Store, team: str) -> list[Landing]:
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
-    """Record that a landing, which failed with *problem*, was refused, so that it does not hold up the queue. If its
-    commit is in the target branch nevertheless, record that it landed.
+    """Record a landing that failed with *problem* as refused, so that it does not hold up the queue. If its commit is
+    in the target branch nevertheless, record that it landed.
 
     Return False if the outcome cannot be recorded now. The next lander then records it.
     """
@@ -211,8 +212,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
     """Merge the landing's commit with the target branch, check the merge commit, and move the branch to the merge
-    commit. Whatever can refuse the landing quickly comes before the checks. If somebody else moved the branch
-    meanwhile, the landing stays open, and is tried again later.
+    commit. Everything that can refuse the landing quickly is tested before the checks run. If somebody else moved the
+    branch meanwhile, the landing stays open, and is tried again later.
 
     Raises:
         _Failed: The landing is refused, conflicts, or is red. The branch was not moved.

@@ -52,8 +52,8 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
-    """Return the notices of an ended landing. The task's owner gets one or, if the owner has left, the member who
-    queued the landing. If the landing failed, both get one, and if it was refused, the leader gets one, too.
+    """Return the notices of an ended landing. One goes to the task's owner or, if the owner has left, to the member who
+    queued the landing. If the landing failed, both get one; if it was refused, the leader gets one, too.
     """
     owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -96,9 +96,9 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
 
 
 def update_task(store: Store, team: Team, landing: Landing) -> Landing:
-    """Record the outcome of an ended landing in its task, and return the landing with a mark that this is done. If the
-    landing is red or a conflict, reopen the task, unless somebody changed its status or claimed it since it was queued.
-    Do nothing if the landing has not ended, or has the mark already.
+    """Record the outcome of an ended landing in its task, and return the landing with `returned` set. If the landing is
+    red or a conflict, reopen the task, unless somebody changed its status or claimed it since it was queued. Do nothing
+    if the landing has not ended, or if `returned` is already set.
     """
     if landing.returned or not landing.over:
         return landing
@@ -232,8 +232,8 @@ def refuse_ended(landing: Landing) -> None:
 
 
 def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> None:
-    """End a landing whose commit is in the target branch, which is at the commit *tip* now. If a lander moved the
-    branch, update the files of *checkout*, where the branch is checked out; "" if it is not checked out.
+    """End a landing whose commit is in the target branch, which is at the commit *tip* now. *checkout* is where the
+    branch is checked out, or "". If a lander moved the branch, update the files of the checkout.
     """
     reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):

@@ -68,8 +68,8 @@ def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], env
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
     """Push the landing's commit to *branch* of the remote repository. If the local branch was rewritten since its last
-    push, replace the remote branch. But do so only if the remote branch is at one of the commits *pushed_before*, so
-    that nobody else's commits are lost.
+    push, replace the remote branch, but only if it is at one of the commits *pushed_before*. Thus nobody else's commits
+    are lost.
     """
     remote_branch = f"refs/heads/{branch}"
     arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
@@ -152,8 +152,8 @@ def _requests(
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """Return the outcome of the pull request: `landed`, `refused`, or `red` if a check failed or changes were
-    requested; with the reason for the last two. Return "" and None if the pull request is open or unknown.
+    """Return the outcome of the pull request, and the reason for it: `landed` with None, `refused`, or `red` if a check
+    failed or changes were requested. Return "" and None if the pull request is open or unknown.
     """
     done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
     try:
@@ -173,8 +173,8 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """Return the requests of project members for changes to the landing's commit, as text; "" if there are none. Of
-    each reviewer, only the last review counts that is more than a comment.
+    """Return the requests of project members for changes to the landing's commit, as text; "" if there are none. For
+    each reviewer, only the last review that is more than a comment counts.
     """
     last_reviews: dict[str, dict[str, Any]] = {}
     for review in reviews:

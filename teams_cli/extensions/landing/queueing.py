@@ -85,7 +85,7 @@ def _way_to_land(standing: Standing, via: str | None) -> str:
 
 
 def refuse_way(via: str, team: Team) -> None:
-    """Refuse *via*, a way to land, if it is not the person's choice in the setting `landingVia`."""
+    """Refuse the way to land called *via* unless the person chose it in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
     if via != setting:
         change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
@@ -93,9 +93,9 @@ def refuse_way(via: str, team: Team) -> None:
 
 
 def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
-    """Queue a landing of the task, which was just completed. Return None if nothing is to be landed: the caller is no
-    member, the owner has no checkout, or the owner's branch has no new commits. But uncommitted changes in the owner's
-    worktree are refused with an error.
+    """Queue a landing of the task, which was just completed. Return None if there is nothing to land: the caller is not
+    a member, the owner has no checkout, or the owner's branch has no new commits. Uncommitted changes in the owner's
+    worktree, however, raise an error.
     """
     standing = standing_of(teams.get(store, team), caller)
     if standing is None:
@@ -114,8 +114,10 @@ def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, 
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the checkout with the commits of the task: the first of the places below that is a checkout and is not on
-    the target branch. If all checkouts are on the target branch, return the first one; None if there is no checkout.
+    """Return the checkout with the commits of the task; None if there is no checkout. The candidates are, in this
+    order: the owner's worktree; *directory*, if the caller is the owner; the checkouts where the owner was last seen
+    and where the task was checked, if they are trusted; *directory*. Return the first candidate that is not on the
+    target branch or, if all are, the first candidate.
 
     The target branch is *onto* or, if that is None, the branch of the main checkout. *directory* is the caller's
     directory, or "" if it must not be used.
@@ -260,8 +262,8 @@ def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
 
 
 def refuse_all(store: Store, team: str, why: str) -> None:
-    """Refuse the open landings of a closed team, for the reason *why*. Landings that have their merge commit stay: the
-    target branch may be moving to this commit now.
+    """Refuse the open landings of a closed team, for the reason *why*. Landings that already have a merge commit are
+    not refused, because the target branch may be moving to that commit now.
     """
 
     def refuse(landing: Landing) -> Landing:
@@ -277,7 +279,7 @@ def refuse_all(store: Store, team: str, why: str) -> None:
 
 def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
     """Yield a problem for each completed task whose landing was not queued, because the command that completed the task
-    was killed. *fix* has no effect: a problem has the command to repair it.
+    was killed. *fix* has no effect, because each problem names the command that repairs it.
     """
     tasks_by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     for agent, _ in store.scan(team.name, presence.AGENT, []):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     """A merge commit, its first parent (the branch before it), and its second parent (the commit merged into it)."""
 
 _MOST_ENTRIES = 50
-"""The most reflog entries that are searched."""
+"""The maximum number of reflog entries that are searched."""
 _ONTO, _BRANCH = " teams:onto", " teams:branch"
-"""The texts after the markers of a conflict, in place of the commits, so that equal conflicts have equal text."""
+"""The labels that replace the commits after the markers of a conflict, so that equal conflicts have equal text."""
 _STAGES = ({"1", "2", "3"}, {"2", "3"})
 """The stages that git lists for a file that both sides changed, and for one that both sides added."""
 
@@ -76,7 +76,7 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
 
 
 def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge, with each conflict resolved as in an *earlier* merge; "" if one is left."""
+    """Return the tree of the merge, with each conflict resolved as in an *earlier* merge; "" if a conflict is left."""
     tree, conflicts = _merge(repository, base, head)
     old_trees = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]  # with the conflict markers
     entries = []

@@ -76,15 +76,15 @@ _MOST_OVERTAKEN = 3
 
 
 def in_order(store: Store, team: Team, queue: list[Landing], conflicts: dict[tuple[str, str], bool]) -> list[Landing]:
-    """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, it stays as it is, in the
-    order of priority and age. Otherwise these go first, each group in the order of *queue*:
+    """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, this is the order of
+    *queue*, by priority and age. Otherwise it is as follows, and landings of equal rank keep their order in *queue*:
 
-    1. landings that were begun before, and landings that too many later landings have overtaken
-    2. the landings at the head of the queue; those that conflict with the fewest others first
+    1. landings that have begun already, and landings that too many later landings have overtaken
+    2. the landings at the head of the queue, beginning with those that conflict with the fewest others
     3. the other landings, which are not compared
 
-    *conflicts* says for pairs of commits whether they conflict. Pairs that are tried now are added to it, so that each
-    pair is tried only once.
+    *conflicts* maps pairs of commits to whether they conflict. New results are added to it, so that each pair is tried
+    only once.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
@@ -145,13 +145,13 @@ def repair_of_tip(
 
 
 _SMALL = 20
-"""The most files that a small branch changes."""
+"""The maximum number of files that a small branch changes."""
 
 
 def group(team: Team, queue: list[Landing], tried_in_group: set[str]) -> list[Landing]:
     """Return the landings at the head of the queue that can be tried together: small landings into one branch that
-    change different files. They end at the first landing that does not fit, or after as many landings as the setting
-    `landingTogether` allows. Return an empty list if they are fewer than two.
+    change different files. The group ends at the first landing that does not fit, or when it has as many landings as
+    the setting `landingTogether` allows. Return an empty list instead of a group of one.
 
     *tried_in_group* has the ids of landings that were tried in a group before. These must be tried alone.
     """

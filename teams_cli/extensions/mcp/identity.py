@@ -86,7 +86,7 @@ class Identity:
 
     def _adopt_agent_of_terminal(self) -> None:
         """If the server has no agent yet, act for the agent in whose terminal it runs, if that agent has joined by now.
-        Below a daemon, which several agents may share, no terminal is known.
+        A server that runs below a daemon knows no terminal, because several agents may share the daemon.
         """
         if self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
@@ -111,7 +111,7 @@ class Identity:
 
 
 class Rights:
-    """The present rights of a caller, by the team's records and the user's configuration.
+    """The present rights of a caller, according to the team's records and the user's configuration.
 
     *will_join* is True for a client that asks for its tools only once, before its agent has joined. A caller without a
     name then has the rights of a member, so that the client gets the tools that its agent needs later.
@@ -136,7 +136,7 @@ class Rights:
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
-        """Return whether the caller may use the operation. True also if the person must agree first."""
+        """Return whether the caller may use the operation. This is also True if the person must agree first."""
         if self.role is None:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:

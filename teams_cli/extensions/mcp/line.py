@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     Outgoing = MemoryObjectSendStream[SessionMessage]
 
 LONGEST = 16 << 20
-"""The most bytes of a message. A result of 1 MiB can be six times as long in JSON."""
+"""The maximum size of a message, in bytes. A result of 1 MiB can be six times as long in JSON."""
 _READ_BYTES = 1 << 18
-"""The most bytes that are read at once."""
+"""The maximum number of bytes that are read at once."""
 _PIPE_BYTES = 4096
-"""The number of bytes that a writable pipe takes without blocking."""
+"""The number of bytes that a pipe accepts without blocking when it is writable."""
 _LAST_ANSWER_SECONDS = 2.0
 """Seconds that the client has to read the last answers before the server ends."""
 _CANCEL_SECONDS = 0.05
@@ -143,7 +143,7 @@ class Receipts:
         self._is_cancelled: dict[Any, bool] = {}
         """For the id of each request in progress, whether the client cancelled the request."""
         self._calls: dict[Any, Call] = {}
-        """The calls whose answers are to be written, by the ids of their requests."""
+        """The calls whose answers will be written, by the ids of their requests."""
         self._writing: tuple[Any, Event] = None, Event()
         """The id of the request whose answer is being written, and an event that is set if the client cancels it."""
         self._lock = Lock()
@@ -167,8 +167,8 @@ class Receipts:
             self._calls[id] = call
 
     def take_call(self, item: SessionMessage) -> Call | None:
-        """Remove the call whose answer this message is, and return it. Return None if the message is no answer, or if
-        the answer has no news that the call must record as shown.
+        """Remove the call whose answer this message is, and return it. Return None if the message is not an answer, or
+        if the answer has no news that the call must record as shown.
         """
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None

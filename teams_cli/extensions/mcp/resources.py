@@ -110,9 +110,9 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
 _TOPICS_OF_TOOLS = frozenset({TEAM.name})
 """The topics of changes that can change the offered tools, which depend on the caller's role and the team's roles."""
 _CHECK_SECONDS = 1.0
-"""Seconds between two looks at the caller's team and at the user's configuration."""
+"""Seconds between two checks of the caller's team and the user's configuration."""
 _GROUP_SECONDS = 0.005
-"""Seconds to wait after a change, because changes come in groups and one look is enough for a group."""
+"""Seconds to wait after a change, because changes come in groups, and one check is enough for a group."""
 
 
 class Subscriptions:
@@ -138,7 +138,7 @@ class Subscriptions:
         self._session: ServerSession | None = None
 
     def start(self) -> None:
-        """Begin to watch, in a thread that runs until `end` is called."""
+        """Begin to watch for changes, in a thread that runs until `end` is called."""
         Thread(target=self._watch, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def end(self) -> None:

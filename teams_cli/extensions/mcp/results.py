@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 ROWS = 50
-"""The most rows of an answer."""
+"""The maximum number of rows in an answer."""
 _ANSWER_BYTES = 8_000
 _RESERVED_BYTES = 300
 """Bytes kept free in an answer for the count of unread messages, the errors of damaged records, and the note that texts
@@ -122,7 +122,7 @@ _PHRASES = {
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
 """Matches the line that the program adds to a question."""
 _SHORT_SENTENCE = 20
-"""The number of characters below which the first sentence of a description says too little."""
+"""A first sentence of a description with fewer characters than this says too little by itself."""
 MESSAGING: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "list-agents": ("list_agents", (), ()),
     "send-message": ("send_to_agent", ("target", "message"), ()),

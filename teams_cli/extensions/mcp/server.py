@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _MOST_REQUESTS = 128
-"""The most requests that run at a time, each in a thread."""
+"""The maximum number of requests that run at a time, each in a thread."""
 _REPORT_SECONDS = 5.0
 """Seconds between two reports that a call is still waiting."""
 _PAUSE_SECONDS = 0.01
-"""Seconds between two looks at the running requests."""
+"""Seconds between two checks of the running requests."""
 
 
 class Jobs:
@@ -66,9 +66,9 @@ class Jobs:
         self._threads = anyio.CapacityLimiter(_MOST_REQUESTS)
 
     async def run(self, work: Callable[[Requester], T], report: Callable[[float], Awaitable[None]] | None = None) -> T:
-        """Run *work* in a thread, and return its result. Until then, call *report* every few seconds with the
-        seconds that have passed. If the request is cancelled, *work* stops waiting for changes, but completes a change
-        that it has begun.
+        """Run *work* in a thread, and return its result. While it runs, call *report* every few seconds with the number
+        of seconds that have passed. If the request is cancelled, *work* stops waiting for changes, but completes a
+        change that it has begun.
         """
         if len(self._running) >= _MOST_REQUESTS:
             raise errors.Busy(f"{_MOST_REQUESTS} calls are running", "Wait for one of them, or cancel one.")
@@ -254,7 +254,7 @@ class TeamsServer:
             self.receipts.end(ctx.request_id)
 
     def _tool_and_arguments(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the name and the arguments of the tool to use. It may be a tool that `more_tools` is asked to call."""
+        """Return the name and the arguments of the tool to use, which may be one that `more_tools` is asked to call."""
         tool = results.tool_meant(name, self.tools)
         if tool == tools.MORE_TOOLS and isinstance(arguments.get("name"), str):
             name, arguments = arguments["name"], _inner_arguments(arguments)
@@ -317,8 +317,8 @@ class TeamsServer:
 
 
 def _inner_arguments(outer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for the tool that `more_tools` is to use. The arguments *outer* of `more_tools` have them as
-    an object or, as some models send it, as the JSON text of an object.
+    """Return the arguments for the tool that `more_tools` is asked to call. The arguments *outer* of `more_tools` have
+    them as an object or, as some models send it, as the JSON text of an object.
     """
     if outer.keys() <= {"name", "arguments"}:
         value = outer.get("arguments")

@@ -55,7 +55,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> Listed:
-        """The tool in the form in which a list of tools has it, with hints for clients."""
+        """The tool as an entry in a list of tools, with hints for clients."""
         may_claim = any(parameter.key == "claim" for parameter in self.command.own)
         may_change = self.needs_right or self.command.changes or may_claim
         if not may_change:
@@ -92,7 +92,7 @@ class Tool:
         return is_wanted and self.name == results.name_in_hints(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
-        """Return whether the caller may use the tool. True also if the person must agree first."""
+        """Return whether the caller may use the tool. This is also True if the person must agree first."""
         if rights.is_held and self.command.held is None:  # the command needs a higher permission level
             return False
         if self.command.name in _QUESTION_COMMANDS and not rights.asks and rights.role != HUMAN:
@@ -102,8 +102,8 @@ class Tool:
         return rights.may(self.command.name)
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """Run the command and return its answer. It is cut to the permitted length, with two exceptions: the argument
-        `full` is true, or the request has a `limit` and the command left out no rows.
+        """Run the command and return its answer. The answer is cut to the permitted length, unless the argument `full`
+        is true, or the request has a `limit` and the command left out no rows.
         """
         own_arguments: Arguments = {key: value for key, value in arguments.items() if key != _FULL}
         if arguments.get(_FULL) is True:
@@ -125,8 +125,8 @@ class Tool:
 
     def _limited(self, call: Call, arguments: Arguments) -> tuple[Arguments, int]:
         """Return the arguments to run the command with, and the number of rows that they leave out. A command that
-        marks rows as read gets a limit, so that it marks only the rows that fit into one answer. A request that says
-        itself which rows to show keeps its arguments.
+        marks rows as read gets a limit, so that it marks only the rows that fit into one answer. If the request itself
+        says which rows to show, its arguments stay unchanged.
         """
         marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
         if not marks_as_read or any(arguments.get(key) for key in ("peek", "all", "limit")):
@@ -141,7 +141,7 @@ class Tool:
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer. If *more* rows are left out, it says how many. An answer that *must_fit* is cut."""
+    """Return *answer*, with the number of left-out rows, *more*, if it is not 0. If *must_fit*, cut it as needed."""
     if more:
         answer = {**answer, "more": more}
     return results.within(answer) if must_fit else answer
@@ -321,7 +321,7 @@ def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Lis
 
 
 def _shorter(tool: Tool) -> Listed:
-    """Return the tool with one sentence and without rarely used arguments: models read it with every request."""
+    """Return the tool with one sentence and without rarely used arguments, since models read it with every request."""
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {}
     for key, field in tool.schema["properties"].items():
@@ -346,8 +346,7 @@ _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
-"""Tools in the order of their importance. The first list has the first of them that the caller may use, as many as
-`_FIRST_COUNT`.
+"""Tools in the order of their importance. The first list has the first `_FIRST_COUNT` of them that the caller may use.
 """
 _MORE_TOOLS_SCHEMA: dict[str, Any] = {
     "type": "object",

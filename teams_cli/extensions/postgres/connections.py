@@ -50,7 +50,7 @@ _WRONG_ADDRESS = (
     "support SSL",
     "certificate",
 )
-"""Parts of the messages of errors for which another attempt to connect would be useless."""
+"""Parts of the messages of errors after which another attempt to connect would be useless."""
 _FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
 _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
@@ -181,7 +181,7 @@ class Server:
         self.lock_timeout = lock_timeout
         self._idle: list[Connection] = []
         self._shared: dict[int, Connection] = {}
-        """By the id of each thread: the connection on which the thread listens and which it may use. See `share`."""
+        """The connections on which threads listen and which they also use for their statements, by the thread's id."""
 
     @property
     def name(self) -> str:
@@ -367,7 +367,7 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
     """Return whether the change with this id is committed. If it is not, make sure that it never will be: store a row
     with the same id but no team, so that the change can't store its own row.
 
-    If another connection is just committing the change, wait until the commit has ended.
+    If another connection is committing the change right now, wait until the commit has ended.
     """
     try:
         rows = connection.change(f"{_PREVENT}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])

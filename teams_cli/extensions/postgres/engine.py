@@ -54,7 +54,7 @@ _ADD_TO_HISTORY = f"""SET LOCAL synchronous_commit TO off;
     FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
     RETURNING pg_notify(%s, %s)"""
 _BEYOND_ALL = 1 << 62
-"""A number that no message and no entry of the history reaches."""
+"""A number above the numbers of all messages and of all entries of the history."""
 _PAGE = 500
 _INDEXED_SINCE = 12
 """The first version of the tables that has an index of words."""
@@ -72,7 +72,7 @@ _LABEL = """UPDATE records SET label = new.label
 
 
 _TO_SEVERAL = "@"
-"""Stands in the key of a packed message where its recipient would be, if the message has several recipients."""
+"""Takes the place of the recipient in the key of a packed message that has several recipients."""
 _COUNTED = f"counted AS ({PASS}), "
 _PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
@@ -208,8 +208,8 @@ class PostgresStore(Store):
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Write the labels of records that an older version stored without labels; records are searched by their
-        labels. If the login of this process may not write them, do nothing.
+        """Write the labels of records that an older version stored without labels, because records are searched by
+        their labels. If the login of this process may not write them, do nothing.
         """
         if kind.label is None:
             return
@@ -283,7 +283,7 @@ class PostgresStore(Store):
         return earlier, False
 
     def _append_numbered(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str) -> R:
-        """Store a message under the next number, and return it. Taken is raised if a message has this uid already."""
+        """Store a message under the next number, and return it. Raise Taken if a message has this uid already."""
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[R], None]) -> R:
             [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)

@@ -36,8 +36,8 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """Yield a finding for each dangerous setting of the server, for each damaged record, if few connections are left,
-    and if notifications come late. *only* is the team whose records are read; "" stands for all teams.
+    """Yield a finding for each dangerous setting of the server and each damaged record, one if few connections are
+    left, and one if notifications come late. *only* is the team whose records are read; "" stands for all teams.
     """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:

@@ -32,11 +32,11 @@ _PROTOCOL = 1
 """The version of this protocol; a watcher of another version has another socket."""
 _PATIENCE = 1.0
 _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", "KRB5", "SSL", "LD_", "PYTHON")
-"""The beginnings of the variables that a connection may need. Variables that name an agent are not passed on to the
-watcher.
+"""The prefixes of the environment variables that a connection may need. Variables that name an agent are not passed on
+to the watcher.
 """
 _STARTED_IN = 3.0
-"""Seconds that a new watcher has to open its socket. After these, another process may start a watcher."""
+"""Seconds that a new watcher has to open its socket. After that, another process may start a watcher."""
 LISTENS, COUNTS = b"listens\n", b"counts \n"
 """The possible first answers of the watcher: the server notifies it of changes, or it counts the changes from time to
 time. Both answers have the same length, so that one read gets either.
@@ -172,7 +172,7 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """A watch that the watcher of this machine wakes. So its process can wait without a connection to the server."""
+    """A watch that the watcher of this machine wakes, so that its process needs no connection to the server."""
 
     heard: frozenset[str] = EVERY_TOPIC
 

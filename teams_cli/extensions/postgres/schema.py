@@ -41,7 +41,7 @@ def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
 
 
 def prepare(server: Server) -> None:
-    """Update the tables to the version of this program, in one transaction. One process of 256, chosen by chance, also
+    """Update the tables to the version of this program, in one transaction. One process in 256, chosen at random, also
     deletes the ids of old changes, because that need not be done often.
 
     Raises:
@@ -160,7 +160,7 @@ def login_of(database: str, schema: str, team: str, agent: str) -> str:
 
 
 def _grant(connection: Connection, schema: str, login: str) -> None:
-    """Give the login of an agent its rights on the tables, whose policies limit to which rows these apply."""
+    """Give an agent's login its rights on the tables. The tables' policies limit these rights to certain rows."""
     connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
     connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
     connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')

@@ -27,7 +27,7 @@ TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
 PASS = f"{_PUT}greatest(counters.last, excluded.last)"
 """SQL that marks all numbers of a kind in a team as used, up to a given number."""
 _LONGEST_PAYLOAD = 7900
-"""The most bytes of a notification's payload; the server limits it to 8,000."""
+"""The maximum size of a notification's payload, in bytes; the server limits it to 8,000."""
 _CHANGE = """WITH {before}made AS ({sql})
     INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, pg_notify(%s, %s)"""
 _ASK_AGAIN = 30.0
@@ -141,7 +141,7 @@ class ServerClock:
         return schema.checked_version(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
 
     def now(self) -> datetime:
-        """Return the server's time in UTC. It is wrong by the time of a round trip at most."""
+        """Return the server's time in UTC. It is off by the time of one round trip at most."""
         return of_epoch(self.steady()[1])
 
     def steady(self) -> tuple[str, float]:

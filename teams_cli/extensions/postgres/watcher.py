@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 _LINGER = 30.0
 _ROUND, _LONG_ROUND = 1.0, 5.0
-"""The most seconds that the watcher waits for an event. The long round is for times when events show every change."""
+"""The maximum number of seconds that the watcher waits for an event. The long round is used while the server notifies
+the watcher of every change.
+"""
 _TRY_AGAIN = 0.5
 _PRUNE_EVERY = 600.0
 _PATIENCE = 2.0
@@ -148,7 +150,9 @@ class Watcher:
             self._counts = Counts(self._server, [])
 
     def round(self) -> None:
-        """Wait for requests or changes, for some seconds at most. Then handle them, and send and prune what is due."""
+        """Wait for requests or changes, for some seconds at most. Then handle them, send data that is still unsent, and
+        delete the ids of old changes when it is time.
+        """
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
                 self._accept()
@@ -237,7 +241,7 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _drop_connection(self, problem: Exception) -> None:
-        """Close the broken connection, and plan a new attempt. Notify all waiting processes: they may miss changes."""
+        """Close the broken connection, and schedule a retry. Notify all waiting processes: they may miss changes."""
         _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -278,7 +282,7 @@ class Tenancy:
         self._look_at = 0.0
 
     def holds(self) -> bool:
-        """Return whether the socket still belongs to this watcher. To save time, the socket is looked at only every few
+        """Return whether the socket still belongs to this watcher. To save time, the socket is checked only every few
         seconds; in between, return True.
         """
         if time.monotonic() < self._look_at:

@@ -29,7 +29,7 @@ _COUNT = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE
     (SELECT count(*) FROM changes WHERE team = of.team AND at > edge.at)
     FROM unnest(%s::text[]) AS of (team), (SELECT clock_timestamp() - interval '5 minutes' AS at) AS edge"""
 _MOVE_AFTER = 300.0
-"""Seconds after which the time from which changes are counted moves on."""
+"""Seconds after which a later start time for the count of changes is chosen."""
 
 
 class Counts:
@@ -44,11 +44,11 @@ class Counts:
         self._server = server
         self._teams = list(teams)
         self._since = ""
-        """The server's time from which changes are counted; "" before the first look."""
+        """The server's time from which changes are counted; "" before the first count."""
         self._moved_at = 0.0
         """This process's time at which `_since` was last chosen."""
         self._counts: dict[str, tuple[Any, ...] | None] = {}
-        """The counts of each team at the last look; None for each team while there were no tables."""
+        """The last counts of each team; None for each team while there were no tables."""
         self._looks_with_changes = 0
 
     def look(self) -> int:
@@ -82,9 +82,9 @@ _POLL_EVERY = 0.1
 _FIRST_LOOK = 2.0
 """Seconds that a process without a watcher waits before it first looks for a watcher again, or starts one."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
-"""The shortest and the longest pause, in seconds, between two looks for a watcher. The pause doubles each time."""
+"""The shortest and the longest pause, in seconds, between two searches for a watcher. The pause doubles each time."""
 _ORPHANED = 3.0
-"""Seconds for which a process that lost its watcher looks for a new one. After these, it connects to the server by
+"""Seconds for which a process that lost its watcher looks for a new one. After that, it connects to the server by
 itself.
 """
 _QUIET = 5.0
@@ -108,10 +108,10 @@ class HostWatch:
         self._request = (team, channels, topics)
         self._pause = _SHORTEST_PAUSE
         self._looks = 0
-        """How many looks in a row found no watcher."""
+        """How many searches in a row found no watcher."""
         self._quiet_since = time.monotonic()
         self._look_at = self._quiet_since + _FIRST_LOOK
-        """The time of the next look for a watcher."""
+        """The time of the next search for a watcher."""
         self._connect_at = 0.0
         """The time after which this process connects to the server by itself, if its watcher is gone and there is no
         new one.
@@ -154,7 +154,7 @@ class HostWatch:
 
     def _seconds_to_next_step(self) -> float:
         """Return for how many seconds this watch may sleep before it must act: look for a watcher, close its idle
-        connections, or give up a watcher that is silent.
+        connections, or give up on a watcher that is silent.
         """
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
@@ -163,8 +163,8 @@ class HostWatch:
         return seconds_to_close if seconds_to_close > 0 else _SILENT
 
     def _move_if_due(self) -> None:
-        """If it is time to look for a watcher, use the one that is there, or start one. If there has been none for
-        long, connect to the server by itself until there is one.
+        """If it is time to look for a watcher, use the one that is running, or start one. If none has been running for
+        long, connect to the server until there is one.
         """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._look_at:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MOST_FINDINGS, _MOST_FILES = 200, 500
-"""The most findings and the most files that one check prints."""
+"""The maximum number of findings and of files that one check prints."""
 
 
 def _collect(environ: Mapping[str, str], work: str) -> None:

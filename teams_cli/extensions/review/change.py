@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 20
-"""The most bytes that a file may have to be read."""
+"""The maximum size of a file that is read, in bytes."""
 
 
 class GitFailed(Exception):
@@ -34,7 +34,7 @@ class Git:
         """Run git with these arguments and no input, and return the bytes that it prints.
 
         Raises:
-            GitFailed: Git ended with another status than 0.
+            GitFailed: Git ended with an exit status other than 0.
         """
         # For a file above the threshold, git prints only that it differs.
         command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.bigFileThreshold={LARGEST}", *arguments]
@@ -44,7 +44,7 @@ class Git:
         return done.stdout
 
     def line(self, *arguments: str) -> str:
-        """Run git and return its output without blanks at the ends; "" if git fails."""
+        """Run git and return its output without surrounding whitespace; "" if git fails."""
         try:
             return self(*arguments).decode(errors="replace").strip()
         except GitFailed:
@@ -69,7 +69,7 @@ _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 class ChangedFile:
     """A changed file. *status* is the letter that git prints for the kind of change, and *old* the path before the
     change. *added* has the numbers of the new lines; *deleted* is the number of removed lines. *size* is -1 if the path
-    is no regular file now.
+    is not a regular file now.
     """
 
     path: str
@@ -122,9 +122,9 @@ def content(tree: str, path: str) -> str:
 def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
     """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files count.
 
-    If *since* is empty, the changes count from the revision at which the branch left the default branch. If it did not,
-    they count from the commit before the last. The change is stored in *work* for the checks, which are separate
-    processes. Nothing is written to the repository.
+    If *since* is empty, the changes count from the revision at which the branch left the default branch. If the branch
+    has not left it, the changes count from the commit before the last one. The change is stored in *work* for the
+    checks, which are separate processes. Nothing is written to the repository.
     """
     os.makedirs(work, exist_ok=True)
     git = Git(repo, environ)

@@ -59,7 +59,7 @@ class Review:
 
     def compare(self, check: Check, is_wanted: Callable[[str], bool]) -> None:
         """Add the defects that *check* finds in the changed files now, and did not find before the change. *is_wanted*
-        says whether a path is to be checked.
+        says whether a path should be checked.
 
         A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the
         removal of a definition. A finding that the old file had is not new, even if its line moved.
@@ -123,8 +123,8 @@ class Review:
         return self.counted(*rows, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
 
     def number(self, name: str, default: float) -> float:
-        """Return the value of the workflow's variable *name* as a number. Return *default* if the value is empty or no
-        number.
+        """Return the value of the workflow's variable *name* as a number. Return *default* if the value is empty or not
+        a number.
         """
         try:
             return float(self.environ.get(name, "") or default)

@@ -84,7 +84,7 @@ _VERDICTS = {
     NOTE: "have a look at the notes",
 }
 _MOST_SHOWN = 100
-"""The most findings of one weight in the report."""
+"""The maximum number of findings of one weight in the report."""
 
 
 class Result:

@@ -57,7 +57,7 @@ def is_shell(path: str, tree: str) -> bool:
 
 
 def has_commands(path: str) -> bool:
-    """Return whether the file is no shell script, but has lines that a shell runs. Such files are Dockerfiles,
+    """Return whether the file is not a shell script, but has lines that a shell runs. Such files are Dockerfiles,
     makefiles, and files for continuous integration.
     """
     return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path))
@@ -86,7 +86,7 @@ def is_test_data(path: str) -> bool:
 
 
 def is_foreign(path: str, tree: str) -> bool:
-    """Return whether nobody corrects the file in this repository, because it comes from another project or is
+    """Return whether the file is not maintained in this repository, because it comes from another project or is
     generated.
     """
     return bool(_FOREIGN.search(path) or _GENERATED.search(_beginning(path, tree)))

@@ -44,7 +44,7 @@ _UNQUOTED_VALUE = re.compile(
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{2,}://([^\s:/@\"'{}$<>]+):([^\s/@\"'{}$<>]{4,})@([\w.-]+)")
 _SEARCHED = 2000
-"""The most characters of a line that are searched for likely secrets. The search of a longer line would take long."""
+"""The number of characters of a line that are searched for likely secrets. Searching more of it would take long."""
 _CONFIGURATION = (".env", ".ini", ".cfg", ".conf", ".properties", ".yml", ".yaml", ".toml", ".tfvars", ".sh")
 _PLACEHOLDER = re.compile(
     r"(?i)example|sample|placeholder|change.?me|your[-_ ]|my[-_]?(secret|token|pass|key)|dummy|fake|xxx|todo|redacted"
@@ -61,9 +61,7 @@ _NO_KEYWORD = re.compile(
 
 
 def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each secret that has a known form, and for each value that is secret according to its
-    name.
-    """
+    """Yield a finding for each secret of a known form, and for each value whose name says that it is secret."""
     for path in paths:
         is_test = kinds.is_test(path)
         has_made_up_values = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
@@ -110,7 +108,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 _CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
-"""Matches a line with a mark of a conflict."""
+"""Matches a line that is a conflict marker."""
 _LEFT_BEHIND = re.compile(
     r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/"
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "The weight of each rule, and the reason why the rule matters, which is empty if the linter gives it."
 
 _FILES_PER_CALL = 400
-"""The most files for one call of a linter, because the length of a command line is limited."""
+"""The maximum number of files for one call of a linter, because the length of a command line is limited."""
 
 
 class ToolFailed(Exception):
@@ -62,8 +62,8 @@ def missing() -> list[str]:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter, and return its output. An exit status of 0 or 1 is no failure, because many linters end with 1 if
-    they find something. Any other status is a failure if the linter printed nothing.
+    """Run a linter, and return its output. An exit status of 0 or 1 is not a failure, because many linters end with 1
+    if they find something. Any other status is a failure if the linter printed nothing.
 
     Raises:
         ToolFailed: The linter can't be run, fails, or takes too long.
@@ -80,8 +80,8 @@ def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
 
 
 def documents(command: list[str], paths: list[str], directory: str) -> Iterator[Any]:
-    """Yield the JSON documents that a linter prints about the files. The linter gets some hundred files in each call,
-    and prints one document in each.
+    """Yield the JSON documents that a linter prints about the files. Each call of the linter gets a few hundred files,
+    and prints one document.
 
     Raises:
         ToolFailed: The linter can't be run, or prints something else.

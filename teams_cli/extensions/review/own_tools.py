@@ -47,9 +47,9 @@ class Linter:
     """A linter that a repository may use. It checks files with one of the *endings*. The function *rows* reads its
     output.
 
-    *configured_by* has the names of the files that can configure the linter. With each name is the beginning of the
-    section that the file must have, or "" if any content will do. In *arguments*, `{work}` stands for a directory for
-    temporary files.
+    *configured_by* has a pair for each file that can configure the linter: the name of the file, and the beginning of
+    the section that the file must have, or "" if any content will do. In *arguments*, `{work}` stands for a directory
+    for temporary files.
     """
 
     name: str
@@ -125,10 +125,10 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
 
 
 _MOST_TESTS = 30
-"""The most test files in one suite."""
+"""The maximum number of test files in one suite."""
 _LARGEST_COPY = 200 << 20
+"""The maximum size, in bytes, of a repository that is copied to run its tests."""
 _TOO_LARGE = f"the checkout is larger than {_LARGEST_COPY >> 20} MiB"
-"""The most bytes of a repository that are copied to run its tests."""
 _PYTEST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
 _TAP_FAILURE = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
 _MISSING = re.compile(
@@ -284,7 +284,7 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> bool:
     """Copy the present files that git tracks or would track, and return True. If they have more than `_LARGEST_COPY`
-    bytes, copy none and return False: in a part of the checkout, tests could fail for want of the rest.
+    bytes, copy none and return False, because tests could fail in an incomplete copy.
     """
     names = [name for name in git.listed() if os.path.isfile(os.path.join(repo, name))]
     if sum(os.path.getsize(os.path.join(repo, name)) for name in names) > _LARGEST_COPY:

@@ -120,8 +120,8 @@ def _socket_path(store: Store, team: str, agent: str) -> str:
 _ROWS, _COLUMNS = 40, 120
 """The size of the client's terminal before the first viewer attaches."""
 _REDRAW_SECONDS = 0.2
-"""After a viewer attaches, the client's terminal has one row less for these seconds. The client notices the change of
-size, and draws its screen anew.
+"""After a viewer attaches, the client's terminal has one row fewer for this many seconds. The client notices the change
+of size, and draws its screen anew.
 """
 _FAREWELL_SECONDS = 2.0
 """Seconds that viewers have to read the last output."""
@@ -134,7 +134,7 @@ _END_SIGNALS = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.
 it closes.
 """
 _WAITING_BYTES = 1 << 20
-"""The most bytes of output that wait for a viewer who does not read."""
+"""The maximum number of bytes of output that wait for a viewer who does not read."""
 _CLEAR = b"\x1b[2J\x1b[H"
 
 
@@ -167,7 +167,7 @@ class Detached(Wrapper):
         row back; 0 if it has all rows.
         """
         self.next_signals: list[tuple[int, float]] = []
-        """The signals still to be sent to a client that is to end, each with the seconds until the next one."""
+        """The signals that must still be sent to end the client, each with the seconds until the next one."""
         self.signal_at = 0.0
         """The time at which the next of these signals is sent."""
 
@@ -229,8 +229,8 @@ class Detached(Wrapper):
 
     def handle(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
         """Handle a message of the *kind* SIZE, KEYS or CLOSE: the new size of the viewer's terminal, typed keys, or a
-        request to end the client. As KEYS, terminals also send replies by themselves. So that the client gets each
-        reply once, KEYS are passed on only from the viewer who attached or typed last.
+        request to end the client. Terminals also send their replies to the client's questions as KEYS. KEYS are passed
+        on only from the viewer who attached or typed last, so that the client gets each reply once.
         """
         if kind == SIZE and (size := lines.unpack_size(data)):
             if not viewer.is_watching:  # it is new
@@ -252,8 +252,8 @@ class Detached(Wrapper):
                 self.send_signal()
 
     def put_last(self, viewer: Viewer) -> None:
-        """Record that this viewer is the last who attached or typed. The client's terminal then gets the size of the
-        viewer's terminal.
+        """Record that this viewer is the last one who attached or typed. The client's terminal then gets the size of
+        the viewer's terminal.
         """
         self.viewers.remove(viewer)
         self.viewers.append(viewer)
@@ -318,7 +318,7 @@ class Viewer:
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:
-        """Send output to the viewer. But if too much output still waits to be sent, send nothing: when the viewer has
+        """Send output to the viewer. If too much output still waits to be sent, send nothing; once the viewer has
         caught up, it gets the whole screen.
         """
         self.is_behind = self.is_behind or self.line.unsent > _WAITING_BYTES

@@ -43,7 +43,7 @@ class OpenRequest(NamedTuple):
     wrap: bool = False
     session: Session | None = None
     is_managed: bool = True
-    """Whether `teams` runs the agent of the *session*. Without a session it has no effect."""
+    """Whether `teams` runs the agent of the *session*. It has no effect if there is no session."""
 
 
 class Opened(NamedTuple):
@@ -148,8 +148,8 @@ _WINDOW_VARIABLES = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
 
 def main() -> None:
-    """Replace this process by a client. The first argument is the path of a file that describes the client; the file is
-    removed.
+    """Replace this process with a client. The first argument is the path of a file that describes the client; the file
+    is removed.
     """
     with open(sys.argv[1], "rb") as file:
         order = json.load(file)
@@ -160,9 +160,9 @@ def main() -> None:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Start a client in this terminal. *settings* has the client under `opened`; or a `with` block that yields a client
-    under `taking`; or, under `attach`, the command that shows a client. Return the exit status of the client from the
-    `with` block. The others replace this process.
+    """Start a client in this terminal. *settings* has one of three keys: `opened` is a client; `taking` is a `with`
+    block that yields a client; `attach` is the command that shows a client. Return the exit status of the client of
+    `taking`. The other two replace this process.
 
     Raises:
         WrongUsage: Standard input or output is not a terminal.
@@ -183,8 +183,8 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 def _run_client(opened: Opened) -> int:
     """Run the client until it ends, and return its exit status. Keys such as Ctrl-C reach the client directly; signals
-    that are sent to this process are passed on. If the client is suspended, as by Ctrl-Z, this process suspends
-    itself, too.
+    that are sent to this process are passed on. If the client is suspended, for example by Ctrl-Z, this process
+    suspends itself, too.
     """
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)  # if this process ignored the signal, the client would ignore it, too
@@ -206,8 +206,8 @@ _MODULE = "teams_cli.extensions.terminals.opening"
 def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
     """Start the client in the background, in a new window of tmux.
 
-    A window of tmux gets the environment of the tmux server, not of this process. So the environment is written to a
-    file, which is removed when the client starts.
+    A window of tmux gets the environment of the tmux server, not of this process. Therefore the environment is written
+    to a file, which is removed when the client starts.
     """
     program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}

@@ -45,8 +45,8 @@ _CHUNK = 1 << 16
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, in a team made for this, and give it a prompt. Once it is idle, send it a
-    message. Return a finding that says whether the client read the message.
+    """Open the client as `teams open` does, in a team created for this test, and give it a prompt. Once it is idle,
+    send it a message. Return a finding that says whether the client read the message.
     """
     seat = known.get(client).seat
     if seat is None:
@@ -94,7 +94,7 @@ def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[st
 
 
 def _wake_phrase(store: Store) -> str:
-    """Return a phrase that says in which way the client was woken; "" if it was not woken."""
+    """Return a phrase that says how the client was woken; "" if it was not woken."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 

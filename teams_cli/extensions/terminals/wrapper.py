@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 
 _QUIET = 2.0
-"""Seconds without a key and without output, after which the wrapper may type the line. A client that starts reports
-that it is idle before it takes keys, but it draws until it does.
+"""Seconds without a key and without output, after which the wrapper may type the line. A starting client reports that
+it is idle before it accepts keys, but it draws until it accepts them.
 """
 _SETTLED = 0.3
 """Seconds for which the client must be idle before the wrapper types the line."""
 _RESTLESS = 30.0
 """If an idle client does not stop drawing, the wrapper types the line after these seconds."""
 _BEFORE_ENTER = 0.3
-"""Seconds between the moment when the client shows the line and Enter. If Enter arrived together with the line, a slow
-client would take it for a part of the text.
+"""Seconds that the wrapper waits before it presses Enter, after the client has shown the line. If Enter arrived
+together with the line, a slow client would take it for a part of the text.
 """
 _UNSHOWN = 3.0
 """If the client does not show the line, the wrapper presses Enter after these seconds."""
 _TICK = 0.25
-"""The most seconds between two looks at whether the client can be woken."""
+"""The maximum number of seconds between two checks whether the client can be woken."""
 _CHUNK = 1 << 16
 
 
@@ -73,7 +73,7 @@ class Wrapper:
         self.has_bell = False
         """Whether this process listens to the bell, by which others say that there is mail. Only one process can."""
         self.has_mail = False
-        """Whether the bell rang because of mail, and the client was not woken since."""
+        """Whether the bell rang because of mail, and the client has not been woken since."""
         self.reported_state: str | None = None
         """The state that the client last reported in its output; None if it has reported none."""
         self.changed_at = self.drew_at = time.monotonic()
@@ -85,7 +85,7 @@ class Wrapper:
         self.master = -1
         """The wrapper's end of the client's terminal."""
         self.stops = -1
-        """The descriptor on which each stop of the client is reported. It is at its end when the client has ended."""
+        """The descriptor on which each stop of the client is reported. It reaches its end when the client has ended."""
         self.signals = -1
         """The descriptor that becomes readable when this process gets a signal, so that a wait for input ends."""
 
@@ -278,7 +278,7 @@ def start_client(words: list[str], slave: int) -> tuple[int, int]:
 
 
 def become_client(words: list[str], slave: int) -> NoReturn:
-    """Replace this process by the client. It runs in the foreground of the terminal whose inner end is *slave*."""
+    """Replace this process with the client. It runs in the foreground of the terminal whose inner end is *slave*."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it would stop this process, which is in the background until then
     os.tcsetpgrp(slave, os.getpid())
@@ -332,7 +332,7 @@ def run_in_background(words: list[str], data: bytes) -> None:
 _KEPT_BYTES = 1 << 18
 """The number of bytes of output that are kept if a client never clears its screen."""
 _LONGEST_SEQUENCE = 64
-"""The most bytes of a control sequence. A longer one is taken for complete."""
+"""The maximum length of a control sequence, in bytes. A longer one is treated as complete."""
 _MODE_CHANGE = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>(4;?\d*)m|\x1b([=>])")
 """Matches sequences that switch modes on (`h`) or off (`l`), push (`>`) or pop (`<`) flags of the keyboard protocol, or
 change what modified keys or the keypad send.
@@ -349,7 +349,7 @@ _CLEARING = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
 _ANSWERABLE = re.compile(rb"\x1b\[0?(?P<code>c|5n|6n)")
 """Matches the questions that `terminal_replies` answers. *code* is a key of `_REPLIES`."""
 _REPLIES = {b"c": b"\x1b[?62c", b"5n": b"\x1b[0n", b"6n": b"\x1b[1;1R"}
-"""The replies to questions for the terminal's type (`c`), its state (`5n`) and the place of the cursor (`6n`)."""
+"""The replies to questions for the terminal's type (`c`), its state (`5n`) and the cursor's position (`6n`)."""
 _INITIALLY_ON = frozenset((b"7", b"25"))
 _ALTERNATE_SCREEN = frozenset((b"47", b"1047", b"1049"))
 _DELAYED_OUTPUT = b"2026"
@@ -357,8 +357,8 @@ _DELAYED_OUTPUT = b"2026"
 
 
 class Modes:
-    """Keeps the modes that a client has set in its terminal, such as the alternate screen. So another terminal can get
-    the same modes, and these modes can be reset.
+    """Keeps the modes that a client has set in its terminal, such as the alternate screen, so that another terminal can
+    get the same modes, and so that they can be reset.
     """
 
     def __init__(self) -> None:
