@@ -27,7 +27,7 @@ class Extension:
     * *kinds*: the kinds of record that the extension keeps in a team.
     * *settings*: the settings of teams, each a `Setting`.
     * *checks*: functions `(store, team, fix)` for `teams doctor`. They yield the problems of a team, each as three
-      texts: its level, its description, and its remedy.
+      strings: its level, its description, and its remedy.
     * *after*: for the name of a change, the function `(store, team, entry)` in the module `after` to call after that
       change. The name is the one in the field `what` of the history, such as `task completed`; `*` stands for every
       change.

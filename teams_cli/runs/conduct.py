@@ -46,7 +46,7 @@ class Progress(Protocol):
 
 
 _LAST_WAIT = 5.0
-"""Seconds that workers have to leave the team at the end, before they are stopped."""
+"""Seconds that workers are given to leave the team at the end, before they are stopped."""
 _SEEN_EVERY = 10.0
 """Seconds after which the leader again records that it is alive."""
 

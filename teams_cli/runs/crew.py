@@ -58,7 +58,7 @@ def _is_lost(session: Session) -> bool:
 
 
 _GRACE = 6.0
-"""Seconds that workers have to end by themselves after SIGTERM."""
+"""Seconds that workers are given to end by themselves after SIGTERM."""
 _KILL = (("KILL", 2.0),)
 """The signal for leftover processes, and the seconds to wait for their end."""
 
@@ -265,7 +265,7 @@ def end_leftover_processes(run: Run) -> None:
 
 
 _VERSION_TIMEOUT = 60.0
-"""Seconds that a client has to print its version."""
+"""Seconds that a client is given to print its version."""
 
 
 def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surroundings) -> None:

@@ -129,7 +129,7 @@ def _last(store: Store, team: str) -> Run | None:
 def unfinished(store: Store, workflow: str = "", led: bool = False) -> list[str]:
     """Return the teams whose last run is not completed, although no living process leads it. With *led*, return instead
     the teams whose unfinished run is led by a living process. If *workflow* is not empty, only runs of that workflow
-    count.
+    are considered.
     """
     teams_to_resume = []
     for team in store.teams():

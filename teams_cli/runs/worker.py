@@ -38,14 +38,14 @@ _SEEN_EVERY = 20.0
 _MAX_HEARTBEAT = 30.0
 """The maximum number of seconds between two renewals of a claim."""
 _KILL = (("KILL", 1.0),)
-"""The signal for processes that a command left behind outside its process group, and the seconds they have to end."""
+"""The signal for processes that a command left outside its process group, and the seconds to wait for their end."""
 _MAX_FILLED = 16 * 1024
 """The maximum length of a description after the results of earlier tasks were filled in, in characters."""
 _MAX_REASON = 4000
 
 
 class _Stopped(BaseException):
-    """Raised when the worker has to end, because it was stopped or its parent process is gone."""
+    """Raised when the worker must end, because it was stopped or its parent process is gone."""
 
 
 class Worker:

@@ -120,15 +120,15 @@ def _as_agents(value: object) -> object:
 
 
 Scalar = str | int | float | bool
-"""The types that YAML may read instead of a text. The schemas for editors use this alias."""
+"""The types that YAML may read instead of a string. The schemas for editors use this alias."""
 Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar), AfterValidator(checked_value)]
 Prose = Annotated[Text, AfterValidator(_checked_prose)]
 Title = Annotated[Prose, AfterValidator(_checked_title)]
 Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
 Texts = Annotated[list[Prose], BeforeValidator(_as_list, json_schema_input_type=list[Prose] | Prose)]
-"""A list of texts. A single text stands for a list of one."""
+"""A list of strings. A single string stands for a list of one."""
 Names = Annotated[list[Name], BeforeValidator(_as_names, json_schema_input_type=list[Name] | str)]
-"""A list of names. A text stands for the names in it, with commas or blanks between them."""
+"""A list of names. A single string stands for the names in it, separated by commas or blanks."""
 
 
 class Form(BaseModel):

@@ -123,11 +123,11 @@ def _open_store() -> tuple[Store, Caller]:
 class Turn:
     """One turn, and the client's process. The client gets one prompt at a time.
 
-    *gives_up*, *titles* and *forgets* describe how some clients differ. With *gives_up*, the client writes a text and
-    ends its turn if a permission is refused. With *titles*, the title of a shell call is its command. *forgets* is for
-    a client that writes its session to a new file each minute. If such a client loads a session in the minute in which
-    a turn was cancelled, it overwrites that turn. *forgets* is the pattern of the file's name, with placeholders for
-    the session and the minute; None for other clients.
+    *gives_up*, *titles* and *forgets* describe how some clients differ. With *gives_up*, the client writes a message
+    and ends its turn if a permission is refused. With *titles*, the title of a shell call is its command. *forgets* is
+    for a client that writes its session to a new file each minute. If such a client loads a session in the minute in
+    which a turn was cancelled, it overwrites that turn. *forgets* is the pattern of the file's name, with placeholders
+    for the session and the minute; None for other clients.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Turn:
         self.is_prompted = self.is_cancelled = False
         self.is_silent = False
         """Whether the client has written nothing since a refusal. If so, the refusal may be why the client stopped. The
-        texts of a client that *gives_up* do not count.
+        texts of a client that *gives_up* are ignored.
         """
         self.text = ""
         self.message_id: Any = None

@@ -321,7 +321,7 @@ def blockers_of(
 
     A parent is blocked by its children, and each child by the parent's blockers. A blocker is left out if it is
     missing, or if an item would wait for itself because of it. If the item itself names the blocker or the parent,
-    *leave* is called with two texts: what was left out, and the keys of both items.
+    *leave* is called with two strings: what was left out, and the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():  # first the blockers that the items name, since later ones may close a cycle

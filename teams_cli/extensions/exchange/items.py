@@ -35,9 +35,9 @@ class Item:
     """An issue of a tracker or a task of another tool, with the title and the description that our task gets.
 
     If *status* is "", no task is created from the item. *waits_for* and *parent* are keys of other items, which may be
-    missing. *why* is the reason why the item was closed. If anybody may have written the item, *foreign* is a text for
-    the mark in the task's title, such as the issue's number; otherwise it is "". *left_out* names the parts of the item
-    for which a task has no field.
+    missing. *why* is the reason why the item was closed. If anybody may have written the item, *foreign* is what the
+    mark in the task's title shows, such as the issue's number; otherwise it is "". *left_out* names the parts of the
+    item for which a task has no field.
     """
 
     key: str
@@ -139,8 +139,8 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the values of a list as texts. If *value* is a single value, return a list with its text; if *value* is
-    empty, return an empty list.
+    """Return the values of a list as strings. If *value* is a single value, return a list with its string; if *value*
+    is empty, return an empty list.
     """
     if isinstance(value, list):
         return [text_of(each) for each in value]

@@ -1,4 +1,4 @@
-"""The application: decides which function answers which address."""
+"""The application: maps each address to the function that answers it."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ class Feed:
         """Read the new entries of the history, and pass them to the thread of the event loop. Return the end position
         of the history.
 
-        The last entry of the earlier call is read again. If there is no entry or another entry in its place now, the
-        history was replaced, for example from a backup, and is read from its beginning.
+        The last entry of the earlier call is read again. If it is gone, or is a different entry now, the history was
+        replaced, for example from a backup, and is read from its beginning.
         """
         with self._reading:
             position = self._last

@@ -151,7 +151,7 @@ CONNECTIONS = 512
 STREAMS = 300
 """The maximum number of open event streams; the other connections are for requests."""
 WAITING = 96
-"""The maximum number of requests at a time that may take long; each has a thread."""
+"""The maximum number of concurrent requests that may take long; each has a thread."""
 QUICK = 8
 """The number of threads for the person's short requests, which never wait for the requests of agents."""
 BODY = 8 << 20

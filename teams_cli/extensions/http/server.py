@@ -115,7 +115,7 @@ _PORTS_TRIED = 100
 _REGISTRATION, _LOCK = "server.json", "server.lock"
 _REGISTRATION_BYTES = 4096
 _SHUTDOWN_SECONDS = 3
-"""Seconds that running requests have to end when the server ends."""
+"""Seconds that running requests are given to end when the server shuts down."""
 _INTERRUPTED = 130
 
 
@@ -242,7 +242,7 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Record whether the signal is an interrupt, and begin to end the server."""
+        """Record whether the signal is an interrupt, and begin to shut down the server."""
         if sig == signal.SIGINT:
             self.is_interrupted = True
         super().handle_exit(sig, frame)

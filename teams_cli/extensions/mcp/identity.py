@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """The agent that the server acts for, its team and its token. Each of these texts may be ""."""
+    """The agent that the server acts for, its team and its token. Each of these may be ""."""
 
     def __init__(self, base: Call) -> None:
         self._base = base

@@ -47,7 +47,7 @@ _READ_BYTES = 1 << 18
 _PIPE_BYTES = 4096
 """The number of bytes that a pipe accepts without blocking when it is writable."""
 _LAST_ANSWER_SECONDS = 2.0
-"""Seconds that the client has to read the last answers before the server ends."""
+"""Seconds that the client is given to read the last answers before the server ends."""
 _CANCEL_SECONDS = 0.05
 """Seconds to wait after an answer is written. If the client reports in this time that it cancelled the call, it does
 not read the answer.

@@ -135,7 +135,7 @@ _TOOL_USE = "claudecode/toolUseId"
 _CLIENTS_LISTING_ONCE = ("codex-mcp-client",)
 """Clients that ask for the tools only when they start, which is before the agent has joined."""
 _PATIENCE = 2.0
-"""Seconds that requests have to end when the client leaves."""
+"""Seconds that requests are given to end when the client leaves."""
 
 
 class TeamsServer:

@@ -148,8 +148,8 @@ def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, An
 
 
 class MessagingTool(Tool):
-    """A tool that has the name and the arguments of a tool of Janus or IAM, two other systems. All arguments are texts.
-    *required* and *optional* have a description of each argument, by its name.
+    """A tool that has the name and the arguments of a tool of Janus or IAM, two other systems. All arguments are
+    strings. *required* and *optional* have a description of each argument, by its name.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class MessagingTool(Tool):
             raise
 
     def _checked(self, arguments: Arguments) -> dict[str, str]:
-        """Return the arguments as texts; a whole number becomes a text. Arguments that are null are left out."""
+        """Return the arguments as strings; a whole number becomes a string. Arguments that are null are left out."""
         allowed, required = self.schema["properties"], self.schema.get("required", ())
         hint = f"{self.name} takes {', '.join(allowed) or 'nothing'}."
         if unknown := [key for key in arguments if key not in allowed]:

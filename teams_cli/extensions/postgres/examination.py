@@ -37,7 +37,7 @@ _USED = """SELECT count(*), least(
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
     """Yield a finding for each dangerous setting of the server and each damaged record, one if few connections are
-    left, and one if notifications come late. *only* is the team whose records are read; "" stands for all teams.
+    left, and one if notifications arrive late. *only* is the team whose records are read; "" stands for all teams.
     """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
@@ -60,7 +60,7 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
-    """Yield a finding if notifications come late, because no connection leads to the server itself."""
+    """Yield a finding if notifications arrive late because no connection leads to the server itself."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:

@@ -1,4 +1,5 @@
-"""The line between waiting processes and the watcher of their machine, which listens to the server for all of them.
+"""The connection between waiting processes and the watcher of their machine, which listens to the server for all of
+them.
 
 The watcher has a socket below the root, for its user only. A waiting process sends one line of JSON with the team, the
 channels and the topics it wants. Once the watcher can miss no later commit, it answers with `LISTENS` if the server
@@ -36,7 +37,7 @@ _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", 
 to the watcher.
 """
 _STARTED_IN = 3.0
-"""Seconds that a new watcher has to open its socket. After that, another process may start a watcher."""
+"""Seconds that a new watcher is given to open its socket. After that, another process may start a watcher."""
 LISTENS, COUNTS = b"listens\n", b"counts \n"
 """The possible first answers of the watcher: the server notifies it of changes, or it counts the changes from time to
 time. Both answers have the same length, so that one read gets either.

@@ -120,11 +120,11 @@ def content(tree: str, path: str) -> str:
 
 
 def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
-    """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files count.
+    """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files are included.
 
-    If *since* is empty, the changes count from the revision at which the branch left the default branch. If the branch
-    has not left it, the changes count from the commit before the last one. The change is stored in *work* for the
-    checks, which are separate processes. Nothing is written to the repository.
+    If *since* is empty, the changes are those since the branch left the default branch or, if it has not left it, those
+    since the commit before the last one. The change is stored in *work* for the checks, which are separate processes.
+    Nothing is written to the repository.
     """
     os.makedirs(work, exist_ok=True)
     git = Git(repo, environ)

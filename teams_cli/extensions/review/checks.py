@@ -34,8 +34,8 @@ def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """Return two texts by which a finding is recognised even if its line has moved: its rule and the text of the line.
-    If the finding depends on other lines, its message without numbers takes the place of the line's text.
+    """Return two strings by which a finding is recognised even if its line has moved: its rule and the text of the
+    line. If the finding depends on other lines, its message without numbers takes the place of the line's text.
     """
     if finding.anywhere:
         return finding.rule, re.sub(r"\d+", "", finding.message)
@@ -43,8 +43,9 @@ def _key(finding: Finding) -> tuple[str, str]:
 
 
 class Review:
-    """The work of one check on a change: its findings, and facts for the report. `in_data` has the paths of test data
-    with findings, by the rule of the findings. `accepted` is the number of findings that the repository accepts.
+    """The work of one check on a change: its findings, and facts for the report. `in_data` has, for each rule, the
+    paths of the test data in which it found something. `accepted` is the number of findings that the repository
+    accepts.
     """
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
@@ -61,7 +62,7 @@ class Review:
         """Add the defects that *check* finds in the changed files now, and did not find before the change. *is_wanted*
         says whether a path should be checked.
 
-        A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the
+        A finding is added if it is on a changed line, or if a change elsewhere in the file can cause it, such as the
         removal of a definition. A finding that the old file had is not new, even if its line moved.
         """
         head, base = self.change.head_tree, self.change.base_tree
@@ -133,7 +134,7 @@ class Review:
 
 
 def parse(review: Review) -> str:
-    """Find files that can't be parsed. Return in words which files were parsed."""
+    """Find files that can't be parsed. Return a line that says which files were parsed."""
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
     review.compare(linters.shell_syntax, review.is_shell)
     review.compare(partial(linters.check_scripts, "syntax"), kinds.is_script)
@@ -145,7 +146,7 @@ def parse(review: Review) -> str:
 
 
 def names(review: Review) -> str:
-    """Find names that are not defined, not used, or were removed and are still used. Return in words what was
+    """Find names that are not defined, not used, or were removed and are still used. Return a line that says what was
     searched.
     """
     review.lint("names")
@@ -155,14 +156,14 @@ def names(review: Review) -> str:
 
 
 def mistakes(review: Review) -> str:
-    """Find likely mistakes in code. Return in words which files the linters read."""
+    """Find likely mistakes in code. Return a line that says which files the linters read."""
     review.lint("mistakes")
     review.compare(linters.shell_mistakes, review.is_shell)
     return review.linted()
 
 
 def dangers(review: Review) -> str:
-    """Find code that runs foreign code or trusts foreign data. Return in words which files were searched."""
+    """Find code that runs foreign code or trusts foreign data. Return a line that says which files were searched."""
     review.lint("dangers")
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(changed_lines.dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
@@ -170,15 +171,15 @@ def dangers(review: Review) -> str:
 
 
 def secrets(review: Review) -> str:
-    """Find passwords, tokens and keys. Return in words what was searched."""
+    """Find passwords, tokens and keys. Return a line that says what was searched."""
     review.compare(changed_lines.check_secrets, lambda _: True)
     files = text.counted(len(review.change.readable()), "text file")
     return f"{files} searched for {len(changed_lines.KNOWN)} kinds of secrets and for passwords"
 
 
 def leftovers(review: Review) -> str:
-    """Find conflict marks, debugging code and forgotten files, and add new marks such as TODO to the facts. Return in
-    words what was searched for, with the number of these marks.
+    """Find conflict marks, debugging code and forgotten files, and add new marks such as TODO to the facts. Return a
+    line that says what was searched for, with the number of these marks.
     """
     change = review.change
     review.compare(changed_lines.conflict_marks, lambda _: True)
@@ -194,8 +195,8 @@ def leftovers(review: Review) -> str:
 
 
 def configured(review: Review) -> str:
-    """Run the linters that the repository has configured, and add their findings to the *review*. Return in words which
-    of them ran.
+    """Run the linters that the repository has configured, and add their findings to the *review*. Return a line that
+    says which of them ran.
     """
     if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
@@ -205,7 +206,7 @@ def configured(review: Review) -> str:
 
 
 def tests(review: Review) -> str:
-    """Run the tests that changed, and the tests of the modules that changed. Return in words what was run."""
+    """Run the tests that changed, and the tests of the modules that changed. Return a line that says what was run."""
     if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
     reports: list[str] = []
@@ -215,7 +216,7 @@ def tests(review: Review) -> str:
 
 
 def size(review: Review) -> str:
-    """Measure the change, and find files that are too large for a repository. Return the measures in words."""
+    """Measure the change, and find files that are too large for a repository. Return a line with the measurements."""
     limit = review.number("max_kb", 500) * 1024
     files = review.change.files
     for file in files:

@@ -43,8 +43,8 @@ def is_data(path: str) -> bool:
 
 
 def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each Python or data file that can't be parsed, and for each key that a data file has twice. A
-    finding also counts on unchanged lines, because a change elsewhere in the file may have caused it.
+    """Yield a finding for each Python or data file that can't be parsed, and for each key that a data file has twice.
+    These findings are reported even on unchanged lines, because a change elsewhere in the file may have caused them.
     """
     for path in paths:
         try:

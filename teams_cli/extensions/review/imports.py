@@ -232,7 +232,7 @@ _IMPORTED_FILE = re.compile(r"(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)[
 
 def missing_files(change: Change, git: Git) -> Iterator[Finding]:
     """Yield a finding for each changed line of a script that imports a file which does not exist. Only imports by a
-    relative path count. A file that git ignores does not count, because a build may make it.
+    relative path are checked. Files that git ignores are skipped, because a build may make them.
     """
     for path in change.readable():
         file = change.file(path)

@@ -35,12 +35,12 @@ _INTERPRETER = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\w+)")
 
 
 def is_python(path: str) -> bool:
-    """Return whether the file is Python. A template, whose path contains `{{`, does not count."""
+    """Return whether the file is Python. False for a template, whose path contains `{{`."""
     return path.endswith(PYTHON) and "{{" not in path
 
 
 def is_script(path: str) -> bool:
-    """Return whether the file is JavaScript or TypeScript. A template, whose path contains `{{`, does not count."""
+    """Return whether the file is JavaScript or TypeScript. False for a template, whose path contains `{{`."""
     return path.endswith(SCRIPT) and "{{" not in path
 
 

@@ -167,7 +167,7 @@ S701 S704 S110 S112 B015 B018 DTZ003 DTZ004 E711 E712 E713 E714 E721 F403 F811 F
 PLW0177 SIM115 T201 T203
 """
 _NOT_IN_TESTS = frozenset(_IN_TESTS.split())
-"""Rules that do not count in tests, because tests break them on purpose."""
+"""Rules that are not applied to tests, because tests break them on purpose."""
 _RUFF = (
     *("check", "--isolated", "--no-cache", "--preview", "--quiet", "--output-format=json", "--no-fix"),
     *("--exit-zero", "--target-version=py314"),
@@ -180,7 +180,7 @@ _SECRET_WORDS = ("token", "secret", "passw", "key", "nonce", "salt", "session", 
 _METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
 """Names of methods. A statement that only names one of them without calling it is a mistake."""
 _FIXED_COMMAND = "seems safe"
-"""Ruff's words for a command that no attacker controls, because it is written in the program."""
+"""Ruff's words for a command that no attacker controls, because it is hard-coded in the program."""
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _DEFINITION = re.compile(r"\s*(async )?def \w+")
 _CONSTANT_IN_BRACES = re.compile(r"\{[A-Z_]+\}")
@@ -219,7 +219,7 @@ def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | Non
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     """Return whether a row of ruff's output is a real defect, and not a false alarm. For some rules, ruff reports code
-    that is usually right; such a row counts only if the code shows further signs of a defect.
+    that is usually right; such a row is a defect only if the code shows further signs of one.
     """
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()

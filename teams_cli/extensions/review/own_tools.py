@@ -1,4 +1,4 @@
-"""Runs the repository's own tools: the linters that it has configured, and the tests of what changed."""
+"""Runs the repository's own tools: the linters that it has configured, and the tests of the changed files."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Suite:
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
-    """Yield the tests that changed and the tests of what changed, one suite for each program that runs tests."""
+    """Yield the changed tests and the tests of changed files, one suite for each program that runs tests."""
     files = git.listed()
     python_tests = r"(^|/)(test_[^/]*|[^/]*_test)\.py$"
     if tests := _tests_to_run(change, files, python_tests, kinds.PYTHON, _imports_module):

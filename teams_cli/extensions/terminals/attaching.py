@@ -25,7 +25,7 @@ KEY = "Ctrl-\\"
 _DETACH_KEY = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
 """Matches the key that detaches, in all keyboard protocols of terminals."""
 _HINT_SECONDS = 1.0
-"""Seconds that the person has to read the hint, before the client's screen replaces it."""
+"""Seconds for which the person can read the hint, before the client's screen replaces it."""
 _OPEN_SECONDS = 5.0
 """Seconds to wait for a detached terminal to open."""
 _ROWS, _COLUMNS = 24, 80

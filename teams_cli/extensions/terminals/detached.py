@@ -124,7 +124,7 @@ _REDRAW_SECONDS = 0.2
 of size, and draws its screen anew.
 """
 _FAREWELL_SECONDS = 2.0
-"""Seconds that viewers have to read the last output."""
+"""Seconds that viewers are given to read the last output."""
 _LOCK_SECONDS = 1.0
 """Seconds that `is_there`, in other processes, may hold the lock of a terminal."""
 _LOGGED_LENGTH = 2000

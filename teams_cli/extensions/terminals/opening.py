@@ -253,7 +253,7 @@ def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watc
 
 def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return the windows of the team's session of tmux: for each name of a window, its id and the number of its
-    viewers, both as texts. A window that `teams` opened has the name of its agent.
+    viewers, both as strings. A window that `teams` opened has the name of its agent.
     """
     program = tmux_path(environ)
     if program is None:
