@@ -1,5 +1,5 @@
 """The types of record fields, in one table. Records are checked by this table when they are written and read, and the
-types of pydantic are made from it.
+pydantic types are made from it.
 
 `fits` is the quick check. It also checks files with a right checksum: anybody can compute a checksum, so the checksum
 only shows that nothing changed by accident. A record that the quick check refuses is checked by `types`, which
@@ -64,8 +64,8 @@ def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
 
 
 def misfit(kind: type[Record], document: dict[str, Any]) -> tuple[str, str]:
-    """Return the key of the first value that does not have the type of its field, and in words what type is expected.
-    Return two empty texts if all values have their types.
+    """Return the key of the first value that does not have the type of its field, and a description of the expected
+    type. Return two empty texts if all values have the right types.
     """
     checks = _checks.get(kind) or _checks_of(kind)
     for name, (key, _) in kind.fields.items():
@@ -92,7 +92,7 @@ def unknown_types(kind: type[Record]) -> list[str]:
 
 
 def _checks_of(kind: type[Record]) -> dict[str, Check]:
-    """Make the checks of the fields of a kind of record, by the key of each field, and remember them."""
+    """Return the check of each field of a kind of record, by the field's key, and remember these checks."""
     checks: dict[str, Check] = {}
     for name, (key, _) in kind.fields.items():
         nested_kind = kind.nested.get(name)
@@ -149,7 +149,7 @@ def _list_of_records(kind: type[Record]) -> Check:
 
 
 def _object_with(needed: tuple[str, ...], checks: dict[str, Check]) -> Check:
-    """Return a function that checks whether a value is an object with the *needed* keys, and its values by *checks*."""
+    """Return a function that checks whether a value is an object that has the *needed* keys and passes the *checks*."""
 
     def check_object(value: Any) -> bool:
         if type(value) is not dict or not all(key in value for key in needed):
@@ -178,7 +178,8 @@ def _is_setting(value: Any) -> bool:
 
 
 class FieldType:
-    """A type with which fields are declared. *check* checks a value, and *expected* says in words what is expected.
+    """A type that a field can be declared with. *check* checks a value, and *expected* describes a valid value in
+    words.
 
     The other arguments are for pydantic's type: the Python type *base*, and the allowed *words*, the *prefix* of an id,
     or the *bounds* of a number. The upper bound is excluded.

@@ -35,7 +35,7 @@ def field(*, default_factory: Callable[[], Any]) -> Any:
 
 
 MISSING = object()
-"""Stands for the default of a field that has none, so that a value must be given."""
+"""Stands for the missing default of a field whose value must be given."""
 _DOCUMENT = "_document"
 """The attribute with the JSON object from which the record was made. A changed copy of the record does not have it."""
 _UNSHOWN = frozenset({"owed"})
@@ -150,8 +150,8 @@ class Record:
         return self.having(**numbers)
 
     def still_due(self, notice: Any, store: Any, team: str) -> Any:
-        """Return the *notice* about this record, which has not been sent yet, in the form in which it is to be sent.
-        Return None if the notice is no longer needed.
+        """Return the *notice* about this record, which has not been sent yet, in the form in which it should be sent.
+        Return None if it is no longer needed.
         """
         return notice
 

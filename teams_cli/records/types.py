@@ -1,6 +1,5 @@
-"""The types of pydantic for the fields of records, settings and workflows, and the validation of data from outside by
-them: files that this tool did not write, and input from people and clients. This module is imported only where
-something is validated.
+"""The pydantic types for the fields of records, settings and workflows. They validate data from outside: files that
+this tool did not write, and input from people and clients. This module is imported only where something is validated.
 
 The types for records are made from the table of field types, so pydantic's check and the quick check agree.
 """
@@ -93,7 +92,7 @@ else:
 
 
 def _signal_and_seconds(pair: list[Any]) -> list[Any]:
-    """Check a pair of a signal and the seconds until the next one; a client is ended by a list of them."""
+    """Check a pair: a signal, and the seconds until the next one. A client is ended by a list of such pairs."""
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:
@@ -130,8 +129,8 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
     """Check that *document*, which was read from *where*, has the shape of the record *kind*.
 
     Raises:
-        DamagedRecord: *document* does not have this shape. The error names the place, the field, and what is wrong with
-            it.
+        DamagedRecord: *document* does not have this shape. The error names *where* and the field, and says what is
+            wrong.
     """
     if kind not in _checkers:
         _checkers[kind] = TypeAdapter(_model(kind))
@@ -168,7 +167,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
-    """Return a model of pydantic with the fields of the record *kind*, for checks and for the JSON Schema."""
+    """Return a pydantic model with the fields of the record *kind*, for checks and for the JSON Schema."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**globals(), **models}, include_extras=True)
     fields: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The contract of every engine. Also changes that read a record, and start again if another writer stores it first.
+"""The contract of every storage engine, and functions that change a record and retry if another writer was first.
 
 Terms:
 
@@ -7,32 +7,34 @@ Terms:
 * *Numbered* kinds get their keys from the store: `task-1`, `task-2`, … Each team has its own numbers, and no number is
   given twice.
 * The *log* holds the messages. They are only appended, and numbered in the order of their commits.
-* A *label* is a word computed from a record, such as `in_progress`. It finds the keys of such records without reading
-  all records.
-* A *topic* says what a change is about. A change of task-7 has the topics `task`, `task/task-7` and `task:` with its
-  new label, if any; a message has `message`, and `message/bob` for each recipient. The topic of the
+* A *label* is a word computed from a record, such as `in_progress`. Labels let the store find such records without
+  reading all of them.
+* A *topic* says what a change is about. A change of task-7 has the topics `task`, `task/task-7` and, if it has a label
+  now, `task:` followed by this label; a message has `message`, and `message/bob` for each recipient. The topic of the
   history is `history`, and `*` stands for every topic.
 * A change is *durable* if it survives a power cut.
-* A record *owes a notice* until the message about its last change was sent.
+* A record *owes a notice* until the message about its last change has been sent.
 * A team is *closed* when the record of the team says that it is.
 
 An engine promises:
 
-1. Every change is one commit. A reader sees all of it or nothing, also after a crash.
+1. Every change is one commit. A reader sees all of it or nothing, even after a crash.
 2. When `create`, `replace` or `append` return, the change is durable. When they raise anything but `OutcomeUnknown`,
-   nothing was changed. After `OutcomeUnknown` the change was made or not; repeating the call shows which.
+   nothing was changed. After `OutcomeUnknown`, the change may or may not have been made; repeating the call shows
+   which.
 3. `replace` changes a record only if it still has the revision that was read.
 4. If several processes `create` the same key, one succeeds. Keys that differ only in case are the same key.
-5. Records are checked when they are read. A record of the wrong shape raises `DamagedRecord`, which names the place and
-   the field. A call that reads many records reports this error beside the good records. A damaged record is never
-   overwritten.
+5. Records are checked when they are read. A record of the wrong shape raises `DamagedRecord`, which names the record
+   and the field. A call that reads many records reports the error and still returns the good records. A damaged record
+   is never overwritten.
 6. Reading takes no lock and changes nothing; it does not even make missing directories.
 7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
 8. In a closed team, records can be changed only by `Kind.even_in_closed_team`; other changes raise `WrongState`. Once
-   the change that closes the team has returned, no other change can follow, even if its process looked at the team long
-   before.
+   the change that closes the team has returned, no other change can follow, not even by a process that found the team
+   open long before.
 
-So every change may raise `OutcomeUnknown`, `StorageFailed`, `Busy` and `WrongState`, besides what its method says.
+So every method that changes something may raise `OutcomeUnknown`, `StorageFailed`, `Busy` and `WrongState`, in addition
+to the errors that it lists.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ class Store:
     """The records and the message log of all teams."""
 
     address: str
-    """The place of the records, as it is shown to people."""
+    """Where the records are stored, in a form to show to people: a directory, or a database without its password."""
 
     root: str
     """The directory for the files of this machine: configuration, logs, worktrees, files of runs."""
@@ -99,7 +101,9 @@ class Store:
     clock: Clock
 
     variables: dict[str, str]
-    """The environment with which another process of this machine finds the store at this address, with this root."""
+    """The environment variables by which other processes on this machine find the store at this address, with this
+    root.
+    """
 
     host: str
     """The name of this machine, if several machines use the store; else empty."""
@@ -108,7 +112,7 @@ class Store:
     """Called after a message was appended, with the team, the recipients, the message and the member who caused it."""
 
     lock_timeout = 10.0
-    """The seconds that a change waits at most for its turn."""
+    """The maximum number of seconds that a change waits for its turn."""
 
     changed = 0
     """The number of changes made through this store. It shows whether a change was made before a failure."""
@@ -123,7 +127,8 @@ class Store:
         Returns the record as stored, with its number in it, and its revision.
 
         Raises:
-            AlreadyExists: The key is taken, perhaps in another case. The existing record with this key is durable.
+            AlreadyExists: A record has this key, or one that differs only in case. The existing record with this key is
+                durable.
         """
         raise NotImplementedError
 
@@ -131,7 +136,8 @@ class Store:
         """Store *count* records under the next numbers of their kind, in one commit. Returns the records as stored.
 
         *make* is called with a list of the new keys, and returns a record for each, in the same order. So one record
-        may name another by its key. *make* may be called twice, for example if the connection to a database is lost.
+        can refer to another by its key. *make* may be called twice, for example if the connection to a database is
+        lost.
         """
         raise NotImplementedError
 
@@ -174,13 +180,13 @@ class Store:
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return those *kinds* of which the team may have records. A kind that is not returned has none for certain."""
+        """Return the *kinds* of which the team may have records. It certainly has none of the other kinds."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         """Return the kind and key of each record that owes a notice: the message about its last change may not have
-        been sent. A returned record may have nothing to send any more. A record that is not returned owes nothing for
-        certain.
+        been sent. A returned record may have nothing left to send. A record that is not returned certainly owes
+        nothing.
         """
         raise NotImplementedError
 
@@ -245,9 +251,8 @@ class Store:
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the messages to *agent* with a number above *after*, in order. Also return the highest number up to
-        which no message is missing among them. It is at least the last number that was given before the call, and never
-        below *after*.
+        """Return the messages to *agent* with a number above *after*, in order. Also return the number up to which this
+        list is complete. It is at least the last number that was given before the call, and never below *after*.
         """
         last = self.last(team, kind)
         messages = self.read(team, kind, agent, after, problems) if last > after else []
@@ -256,7 +261,7 @@ class Store:
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
         """Check quickly whether the log may have a message for *agent* with a number above *after*. Return None if it
-        may: then the caller has to call `news`. Otherwise return the number of the newest message in the log.
+        may; the caller must then call `news`. Otherwise return the number of the newest message in the log.
         """
         return None
 
@@ -353,8 +358,8 @@ class Store:
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         """Give each agent of a team a login of its own, and return the addresses of new logins by agent.
 
-        *agents* has `leads` for an agent that leads the team, `manages` for one that manages its tasks, and "" for
-        another member. The *kinds* declare the changes that a login may make; all other changes are refused.
+        *agents* maps each name to `leads` if the agent leads the team, `manages` if it manages the tasks, or else "".
+        The *kinds* declare the changes that a login may make; all other changes are refused.
 
         Raises:
             InvalidValue: The engine has no logins.
@@ -409,8 +414,8 @@ class Kind(Generic[R]):
         self.while_closed = False
         """Whether records of this kind may be changed in a closed team."""
         self.logins = logins
-        """The records of this kind that the login of an agent may change: `own` for the record under the agent's name,
-        or a rule that the engine knows by this word; empty for none.
+        """Which records of this kind an agent's login may change: `own` (the one under the agent's name), the name of
+        another rule of the engine, or "" for none.
         """
         self.prefix = prefix or name
         """The word before the number in the id of a numbered record."""
@@ -422,8 +427,8 @@ class Kind(Generic[R]):
 
     @property
     def even_in_closed_team(self) -> Kind[R]:
-        """Return a copy of this kind, with which records can be changed even in a closed team. It is for changes that
-        must succeed in a closed team, too, such as noting that an agent has ended.
+        """Return a copy of this kind with which records can be changed even in a closed team. Use it for changes that
+        must still be possible there, such as noting that an agent has ended.
         """
         kind: Kind[R] = Kind.__new__(Kind)
         kind.__dict__.update(self.__dict__, while_closed=True)
@@ -459,7 +464,7 @@ class Kind(Generic[R]):
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change of which nothing is known, so that it may concern everybody: only `*`."""
+"""The topics of a change about which nothing is known: only `*`, because it may concern everybody."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
@@ -478,7 +483,7 @@ def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
 
 
 _PATIENCE = 10.0
-"""The least number of seconds for which a change is tried again because other writers are first."""
+"""The minimum number of seconds for which a change is retried while other writers keep getting in first."""
 
 
 def update(
@@ -523,7 +528,7 @@ def update(
 
 def upsert(store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R]) -> tuple[R, R]:
     """Replace a record as `update` does, and return it before and after. If there is no record yet, call *change* with
-    the record *fresh*, create the record that it returns, and return both.
+    *fresh*, create the record that it returns, and return *fresh* and the new record.
     """
     try:
         return update(store, team, kind, key, change)
@@ -543,7 +548,8 @@ def update_all(
     store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
 ) -> list[tuple[R, R]]:
     """Replace several records of a numbered kind in one commit, each with the one that *change* returns for it. Records
-    that *change* returns as they are become durable, as in `update`. If another writer was first, all is tried again.
+    that *change* returns unchanged become durable, as in `update`. If another writer was first, all changes are
+    retried.
 
     Returns each record before and after.
     """

@@ -1,5 +1,5 @@
-"""Records as JSON text: indented for people, with a checksum that shows whether this tool wrote it. Also JSON text of
-other values, by the interpreter's own scanner and encoder, without importing `json`.
+"""Records as JSON text: indented for people, with a checksum that shows whether this tool wrote it. Also conversion of
+other values to and from JSON by the interpreter's own scanner and encoder, without importing `json`.
 
 Importing `json` takes half as long as a command, because of parts in Python that are not needed here. `json` is
 imported only for unusual or invalid input, or if this interpreter lacks the scanner or the encoder.
@@ -45,7 +45,7 @@ def encode(record: Record) -> bytes:
 
 def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
     """Raise InvalidValue if a value of the *document* does not have the type of its field. The quick check `fits` may
-    refuse a good document, so then the full check decides.
+    refuse a good document, so the full check confirms a refusal.
     """
     if not fits(kind, document):
         from teams_cli.records.types import check_record
@@ -123,8 +123,8 @@ def is_as_written(data: bytes) -> bool:
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    """Return the record in a file. If the checksum shows that this program wrote the file, it gets only the quick
-    check, and otherwise the full check.
+    """Return the record in a file. A file whose checksum shows that this program wrote it gets only the quick check;
+    any other file gets the full check.
 
     Raises:
         DamagedRecord: The file is not a JSON object of that kind, or belongs under another key.
@@ -211,8 +211,8 @@ def decode_unchecked(data: bytes, kind: Kind[R]) -> R:
 
 
 def says_closed(data: bytes, path: str) -> bool:
-    """Whether the record of a team says that the team is closed. If the file is indented as by `encode`, the text is
-    searched for the state; else it is parsed.
+    """Whether the record of a team says that the team is closed. A file indented like those of `encode` is searched for
+    the state; any other file is parsed.
     """
     if data.startswith(b'{\n  "'):  # indented as by `encode`, so lines with two spaces have fields of the team itself
         for state in (b"active", b"closed"):
@@ -228,8 +228,8 @@ def team_closed(team: str) -> errors.WrongState:
 
 
 def strict_json(data: bytes, path: str) -> Any:
-    """Parse JSON, but refuse what programs read in different ways: NaN, infinities, keys that are given twice, and too
-    deep nesting. The error DamagedRecord names the *path*.
+    """Parse JSON, but refuse what parsers interpret differently: NaN, infinities, duplicate keys, and nesting that is
+    too deep. The error DamagedRecord names the *path*.
     """
     import json
 
@@ -303,10 +303,10 @@ def _refuse_value(value: object) -> None:
 
 
 def loads(text: str) -> Any:
-    """Parse a JSON text, as `json.loads` does. For usual texts `json`, which is slow to import, is not imported.
+    """Parse a JSON text, as `json.loads` does. `json`, which is slow to import, is imported only for unusual texts.
 
     Raises:
-        ValueError: *text* is no JSON text.
+        ValueError: *text* is not valid JSON.
     """
     try:
         value, end = _scan(text, 0)
@@ -332,7 +332,7 @@ def indented(value: Any) -> str:
 
 
 def _indented(value: Any, line_start: str) -> str:
-    """Return the value as `indented` does. *line_start* is a line end with the indent of the line that it is on."""
+    """Return the value as `indented` does. *line_start* is a newline and the indent of the value's first line."""
     if type(value) is str:
         return _quoted(value)
     inner_start = line_start + "  "

@@ -1,6 +1,4 @@
-"""Waiting for changes by other processes. A process sleeps until its watch reports a change, or looks again and
-again.
-"""
+"""Waiting for changes by other processes. A process sleeps until its watch reports a change, or polls."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ _TRIES = 5
 
 
 def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that answers as *ready* does. But before it returns False, it sleeps twice as long as *ready*
-    took, at most a second.
+    """Return a function that returns what *ready* returns. Before it returns False, it sleeps twice as long as *ready*
+    took, but at most a second.
 
     In a team with thousands of tasks *ready* takes long, and something changes all the time. The sleep keeps a wait
     from using the processor all the time.
@@ -56,7 +54,7 @@ because even the directory of all teams may not exist yet.
 """
 _LOOK_AGAIN = 1.0
 _MARGIN = 0.005
-"""The seconds that are added to a time to be sure that it has passed."""
+"""The seconds added to a waiting time to be sure that it has passed."""
 _LONGEST_SLEEP = 240.0
 
 
@@ -80,7 +78,7 @@ class Alarm:
         self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
 
     def ring_after(self, seconds: float) -> None:
-        """Ring a little later than after *seconds*, so that a lease which ends in *seconds* has ended for certain."""
+        """Ring shortly after *seconds* have passed, so that a lease that ends at that time has certainly ended."""
         self.ring_in(seconds + _MARGIN)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, scope: str | None) -> None:
@@ -186,8 +184,8 @@ _SLOWER = 1.5
 
 
 class PollingWatch:
-    """A watch that calls *look* again and again, and reports a change when the result differs from the last one. The
-    pauses between the calls are *pause* seconds at first. As long as nothing changes, they grow, up to a second.
+    """A watch that calls *look* repeatedly, and reports a change when the result differs from the last one. The pauses
+    between the calls are *pause* seconds at first. As long as nothing changes, they grow, up to a second.
 
     If two changes are less than *grain* seconds apart, the result of *look* may not show the second one. To miss no
     change, the watch reports again when *grain* seconds have passed since a change, or since its start.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PACKED = "packed.json"
 """The file in which older versions packed the messages of a directory of the log."""
 OWED = "owed"
-"""The name of a team's directory for the marks of records that owe a notice. No records are in it."""
+"""The name of a team's directory for the marks of records that owe a notice. It has no records."""
 TOGETHER = ".together"
 """The file with the records that were committed together, as long as they have no files of their own."""
 _LARGEST_TOGETHER = 1 << 30
@@ -50,7 +50,7 @@ _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:
-    """The paths below a root. Each name becomes a part of a path, so a text that is no valid name is refused."""
+    """The paths below a root. Each name becomes a part of a path, so an invalid name is refused."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -89,8 +89,8 @@ class Layout:
         return directory
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
-        """Return the path of a record's file. Refuse the directory of a team if it is a link, which may lead to the
-        directory of another team, and so to the other team's lock.
+        """Return the path of a record's file. Raise an error if the team's directory is a symbolic link: it may lead to
+        the directory of another team, and so to that team's lock.
         """
         directory = self.directory(team, kind)
         if kind.name == "team":
@@ -166,7 +166,7 @@ class Layout:
 
 
 def _is_there(path: str) -> bool:
-    """Whether the file exists, or the system refuses to say so: the attempt to read it then shows the reason."""
+    """Whether the file exists. Also True if the system refuses to say; an attempt to read the file then shows why."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -363,8 +363,8 @@ def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the names of the files in the directory. Records that were committed together may still be in a common
-    file; the names that their own files will have are among those returned. If the common file is damaged, an error is
+    """Return the names of the files in the directory. For records that are still in a common file, because they were
+    committed together, return the names that their own files will have. If the common file is damaged, an error is
     appended to *problems*.
 
     Raises:
@@ -399,7 +399,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
     """Return the *stems* that are ids with this *prefix*: first those with a number, lowest first, then those with a
-    name, which tasks of other programs have.
+    name, as other programs give their tasks.
     """
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
@@ -511,8 +511,8 @@ def _keys(names: Collection[str]) -> set[str]:
 
 
 def make_marks(paths: Collection[str]) -> None:
-    """Make the marks by which a record is found. This is done before the record is stored: a mark too many does no
-    harm, but a record without its mark might not be found.
+    """Make the marks by which a record is found. This is done before the record is stored: an extra mark does no harm,
+    but a record without its mark might not be found.
     """
     for path in paths:
         try:

@@ -1,5 +1,6 @@
-"""Single files and directories. Only plain files are read. After a crash, a file that was being written is either the
-old or the new one. The contents of files are remembered, so that unchanged files are not read again.
+"""Read and write single files and directories. Only regular files are read. After a crash, a file that was being
+written is either the old or the new one. The contents of files are remembered, so that unchanged files are not read
+again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
 
 def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_result]:
-    """Return the bytes of a regular file, and the state that the file had just before it was read."""
+    """Return the bytes of a regular file, and its status (from `os.fstat`) just before it was read."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -138,8 +139,8 @@ def write_temp(directory: str, data: bytes) -> str:
 
 
 class Written:
-    """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path, and has to move the file
-    to the file's final place. If the block fails, the file is removed.
+    """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path, and must move the file
+    to its final path. If the block fails, the file is removed.
 
     Raises:
         StorageFailed: The system refused; nothing is left behind.
@@ -176,7 +177,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a file that nothing needs. Errors are ignored."""
+    """Remove a file that is no longer needed. Errors are ignored."""
     try:
         os.unlink(path)
     except OSError:
@@ -184,7 +185,7 @@ def discard(path: str) -> None:
 
 
 def commit(temp: str, path: str) -> None:
-    """Move the file *temp* to *path*, so that the move is durable.
+    """Move the file *temp* to *path*, and make the move durable.
 
     Raises:
         StorageFailed: The system refused to move the file.
@@ -229,7 +230,8 @@ def make_directories(path: str, root: str) -> None:
     A directory that exists may not be durable yet, because another process is making it or was killed while it did so.
     A directory with a lock file is durable, because the lock file is made later.
 
-    Above *root*, directories have the mode of the user's umask. From *root* on, only the user may use them.
+    Directories above *root* get the mode that the user's umask sets. Only the user may access *root* and directories
+    below it.
     """
     if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):
         return
@@ -262,8 +264,8 @@ def names_in(path: str) -> list[str]:
 
 
 def refuse_taken(directory: str, file_name: str, what: str) -> None:
-    """Refuse a *file_name* that a file in the directory has already, even with other capitals. *what* is the name of
-    the record for the error.
+    """Raise an error if the directory already has a file with this *file_name*, even in a different case. *what* names
+    the record in the error.
     """
     if any(name.lower() == file_name.lower() for name in names_in(directory)):
         # The caller may rely on the record that exists, even if its writer was killed before it was durable.
@@ -272,7 +274,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
-    """Return the error that says what the system refused, at which *path*, and what helps. *doing* is a verb."""
+    """Return an error that says what the system refused and what helps. *doing* is a verb, and *path* its object."""
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
@@ -328,7 +330,8 @@ def prepare_root(root: str) -> None:
     """Make the root if it is missing, and check that it is on a local disk.
 
     Raises:
-        StorageFailed: The root can't be made, or its file system does not keep out writers on other machines.
+        StorageFailed: The root can't be made, or is on a network file system, where locks do not exclude other
+            machines.
     """
     if not os.path.isdir(f"{root}/tmp") or not os.path.lexists(f"{root}/README"):
         make_directories(f"{root}/tmp", root)
@@ -364,7 +367,7 @@ def network_file_system(path: str) -> str:
 
 
 _STEP = 20_000_000
-"""Two changes of a file that are at least so many nanoseconds apart give it different times. Kernels count file times
+"""Two changes of a file that are at least this many nanoseconds apart give it different times. Kernels count file times
 in steps of up to 10 ms.
 """
 _COARSE_STEP = 2_100_000_000

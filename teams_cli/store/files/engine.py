@@ -1,4 +1,4 @@
-"""The file engine: one JSON file a record under a root directory, for the agents of one machine.
+"""The file engine: one JSON file per record under a root directory, for the agents of one machine.
 
     <root>/                                    0700
     ├── teams/<team>/team.json
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 FILES = "files"
 """The address that stands for the store in files below the root."""
 _UNDER_ONE_LOCK = 500
-"""How many records get their marks before other processes get a turn."""
+"""The number of records whose marks are corrected before the lock is released for other processes."""
 _TIMEOUT_OF_MARKS = 1.0
-"""The seconds that a change waits at most for the lock under which it removes marks that became outdated."""
+"""The maximum number of seconds that a change waits for the lock under which it removes outdated marks."""
 
 
 class FileStore(Store):
@@ -169,9 +169,9 @@ class FileStore(Store):
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         """Replace the record: see `Store.replace`.
 
-        Under the lock, first the new marks are made, by which the record is found, and then the record is stored. After
-        the lock, the change is synced, and then the outdated marks are removed. A change that a power cut may undo is
-        not synced, and the outdated marks are removed under the lock.
+        Under the lock, the new marks are made, and then the record is stored. After the lock is released, the change is
+        synced, and then the outdated marks are removed. If the change is not *lasting*, it is not synced, and the
+        outdated marks are removed under the lock.
         """
         path = self.layout.path(team, kind, key)
         directory = os.path.dirname(path)
@@ -227,8 +227,9 @@ class FileStore(Store):
         self.changed += 1
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. The caller holds a lock of the team, for which a process that
-        closes the team has to wait, so the team stays open until the change is made.
+        """Raise an error if the team is closed, unless records of this *kind* may be changed then. The caller holds a
+        lock of the team. A process that closes the team has to wait for this lock, so the team stays open until the
+        change is made.
         """
         if kind.while_closed:
             return
@@ -395,10 +396,10 @@ class FileStore(Store):
     def _clear_outdated(
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
     ) -> None:
-        """Remove the *outdated* marks of a record, by which it was found before a change. *stored* are the bytes that
-        the change stored, and *kept* the marks that the record needs after the change. If another change has followed,
-        the marks that the record needs by now are kept. If the record can't be locked or read, all marks stay: a mark
-        too many does no harm.
+        """Remove the *outdated* marks of a record, by which it was found before a change. *stored* has the bytes that
+        the change stored, and *kept* are the marks that the record needs after the change. If another change has
+        followed, the marks that the record needs now are kept instead. If the record can't be locked or read, all marks
+        stay: an extra mark does no harm.
         """
         path = self.layout.path(team, kind, key)
         directory = self.layout.directory(team, kind)

@@ -83,8 +83,8 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 
 def _teams_without_record(store: FileStore) -> Iterator[Finding]:
-    """Yield a finding for each team without `team.json`, unless only its creation was interrupted: then the team has
-    no other files either.
+    """Yield a finding for each team without `team.json`. A team that has no other files either is ignored: only its
+    creation was interrupted.
     """
     names = {*disk.names_in(f"{store.address}/teams"), *disk.names_in(f"{store.address}/tasks")}
     for team in sorted(filter(is_name, names.difference(store.teams()))):
@@ -140,8 +140,8 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
     correct the marks. A mark is an empty file that shows the label of a record, such as the status of a task, in a
     listing of the index.
 
-    Both faults come from edits by hand. `claim-task --next` claims tasks without their mark last. A task with a wrong
-    mark is read in vain by each such command.
+    Both faults come from edits by hand. `claim-task --next` tries tasks without a mark last, and reads tasks with a
+    wrong mark in vain.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
@@ -181,7 +181,7 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
 
 
 def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each message that is beside the directories of the log, where nobody reads it."""
+    """Yield a finding for each message outside the numbered directories of the log, where nobody reads it."""
     directory = store.layout.messages(team)
     for name in disk.names_in(directory):
         if name.endswith(".json"):

@@ -78,7 +78,7 @@ LOCK = Lock if fcntl else PortableLock
 
 def _flock(path: str, timeout: float) -> int:
     """Lock the file at *path*, and return its descriptor. A change holds the lock for about a millisecond. So the first
-    attempts follow each other quickly. Later ones are rarer, and leave the processor to the holder of the lock.
+    attempts follow each other quickly. Later attempts are rarer, to leave the processor to the holder of the lock.
     """
     give_up = time.monotonic() + timeout
     pause = 0.0002
@@ -136,7 +136,7 @@ def holder_of(path: str) -> int | None:
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:
-    """Open the lock file, or make it. Return its descriptor and its state."""
+    """Open the lock file, and make it if it is missing. Return its descriptor and its status from `os.fstat`."""
     no_lock_file = errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
     try:
         descriptor = os.open(path, _FLAGS, 0o600)
@@ -156,7 +156,7 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 
 
 def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
-    """Whether the open file is still at *path*. If the system refuses to answer, close it and raise an error."""
+    """Whether the open file is still at *path*. If the system refuses to say, close the file and raise an error."""
     try:
         return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """The log of a team's messages as files, and the team's history.
 
 A thousand messages share a directory. Each message is written once and never changed. The history has one JSON object
-on each line. It is derived from changes and never decides anything.
+on each line. It only describes changes: nothing is decided by it.
 
 Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`. This file was
 written before the messages were removed. So a reader lists the directory first and then looks for `packed.json`.
@@ -62,9 +62,9 @@ class MessageLog:
         lock is taken, such as the search of full directories for an earlier message with the *uid*. Directories to
         which other processes may still add messages are searched under the lock.
 
-        The file is synced before it gets its number. The number is in the file's name, and for people also in its text.
-        Then the directory is synced, so that the file's entry is durable. The process that gives the next number syncs
-        this directory, too.
+        The file is synced before it gets its number. The number is in the file's name and, for people, also in its
+        text. Then the directory is synced, so that the file's entry is durable. The process that gives the next number
+        syncs this directory, too.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
@@ -365,8 +365,8 @@ class MessageLog:
 
 
 class _Listing:
-    """The names in the directory of a log, and in its directories of messages. One of these is listed only when it is
-    needed: for a large one this takes long, and other processes may be waiting for the lock meanwhile.
+    """The names in the directory of a log, and in its directories of messages. A directory of messages is listed only
+    when needed: a large one takes long, and other processes may be waiting for the lock.
     """
 
     def __init__(self, log: MessageLog) -> None:
@@ -428,9 +428,9 @@ def _segments(names: list[str]) -> list[int]:
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """Return the *names* in the directory *segment* without most messages before *number*, so that fewer need to be
-    taken apart. They are compared as texts, which works only among numbers with equally many digits. So all names stay
-    if *number* is below 100, or belongs to another directory.
+    """Return the *names* in the directory *segment* without most of those below *number*, so that fewer names need to
+    be parsed. Names are compared as texts, which works only for numbers with equally many digits. So all names are
+    returned if *number* is below 100, or belongs to another directory.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
@@ -469,7 +469,7 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_N
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_LINE = 1 << 20
 _BLOCK = 1 << 16
-"""How many bytes are read at once from the end of a history."""
+"""The number of bytes read at once from the end of a history."""
 
 
 def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Finding records and messages by words. To find records, their files are read; to find messages, indexes are read.
+"""Find records and messages by words. Records are found by reading their files, and messages by reading indexes.
 
 A thousand messages share a directory, which no longer changes once it is full. The index of such a directory is one
 file with a line for each message, below `<root>/index/<team>/`. The first search makes this file. The index may be

@@ -29,16 +29,14 @@ _GRAIN = 1.0
 _HEAD = struct.Struct("iIII")
 """The beginning of an inotify event: the watch, the mask, a cookie, and the length of the name that follows."""
 _KINDS = {"inboxes": "inbox"}
-"""The kind of records by the name of their directory, where this is not simply the kind with an `s`."""
+"""The kind of record for each directory whose name is not simply the kind with an `s`."""
 _TOO_MANY = (
     "the system has no more watches for this user, so changes are seen up to a second late: "
     "raise fs.inotify.max_user_instances and max_user_watches"
 )
 _LOOK_AGAIN = 1.0
 _CHANGE_OF_LABEL = 1.0
-"""The most seconds that a task's change from one label to another takes, unless its process is killed before it
-ends.
-"""
+"""The most seconds that a task's change from one label to another takes, unless the process that makes it is killed."""
 
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
@@ -58,9 +56,7 @@ def watch_directories(tree: str, flat: str, topics: Collection[str] | None = Non
 
 
 def is_exhausted() -> bool:
-    """Whether the system may refuse the user another inotify watch. If so, a process that waits for changes has to look
-    again and again.
-    """
+    """Whether the system may refuse the user another inotify watch, so that a process waiting for changes must poll."""
     watch = watch_directories("/", "/", ())
     watch.close()
     return bool(watch.slow)
@@ -203,7 +199,7 @@ class InotifyWatch:
         return topics
 
     def _topics_of_interrupted_changes(self) -> frozenset[str]:
-        """Return the topics, with both labels, of each task whose changing process was killed before it ended."""
+        """Return the topics, with both labels, of each task whose change was interrupted by the end of its process."""
         now = time.monotonic()
         topics: set[str] = set()
         for key in [key for key, due in self._changing_label.items() if due <= now]:
@@ -211,8 +207,8 @@ class InotifyWatch:
         return frozenset(topics)
 
     def _watch_new_directories(self) -> bool:
-        """Watch the wanted directories that are not watched yet, and return whether there were any. This is repeated
-        until none is new: the system reports none that was made before the directory above it was watched.
+        """Watch the wanted directories that are not watched yet, and return whether there were any. Then look for more
+        until there are none: the system does not report a directory made before its parent was watched.
         """
         any_new = False
         while True:
@@ -246,7 +242,7 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _is_above_tree(self, path: str) -> bool:
-        """Whether the directory is above that of the team. It is watched only until the team's is made in it."""
+        """Whether *path* is above the team's directory. It is watched only until the team's directory is made."""
         return self._tree.startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
@@ -268,7 +264,7 @@ def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
-    """Return, by path, the time and the inode of each watched directory. They differ after a change."""
+    """Return, by path, the modification time and the inode of each watched directory. They differ after a change."""
     try:
         paths = _directories(tree, flat)
     except OSError:  # the directories are unknown: another result each second, as if something had changed
@@ -305,8 +301,8 @@ def _directories(tree: str, flat: str) -> list[str]:
 
 
 def _subdirectories(path: str) -> list[str]:
-    """Return the directories in *path*; of those with messages, which have numbers as names, only the newest: the older
-    ones are full and do not change. OSError is raised if too many files are open to look into *path*.
+    """Return the directories in *path*. Of the directories of messages, whose names are numbers, return only the
+    newest: the older ones are full and do not change. Raise OSError if too many files are open to read *path*.
     """
     try:
         with os.scandir(path) as entries:

@@ -80,8 +80,8 @@ def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, byt
 
 
 _PARTS = ("tasks", "index", "teams")
-"""The directories with the files of a team, in the order in which they are removed. If a crash interrupts this, a
-closed team with fewer files is left, which can be removed again.
+"""The directories with the files of a team, in the order in which they are removed. If a crash interrupts the removal,
+a closed team with fewer files is left; removing it again finishes the work.
 """
 
 
