@@ -84,9 +84,9 @@ def join(
 def _role_and_specialty(
     team: Team, caller: Caller | None, role: str | None, specialty: str | None
 ) -> tuple[str, str | None]:
-    """Return the role and the specialty of a caller that joins. The role is *role*, or else the one that its type
-    names, or else the one that it has already, or else that of a plain member. A type that names no role becomes the
-    specialty, unless *specialty* is given.
+    """Return the role and the specialty of a caller that joins. The role is the first that is known: *role*, the one
+    that the caller's type names, the caller's present role, or that of a plain member. A type that names no role
+    becomes the specialty, unless *specialty* is given.
     """
     config = caller.config if caller else None
     type_ = caller.type if caller else ""
@@ -102,8 +102,8 @@ def _role_and_specialty(
 
 def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
     """Return the team with the new member *draft*, or unchanged if it is an active member already. Refuse the draft if
-    it may not join. In a secure team, the member gets the hash of the *token*. If there is no *caller*, the draft has
-    the next alias for its name, so this alias is counted as given.
+    it may not join. In a secure team, the member gets the hash of the *token*. Without a *caller*, the draft's name is
+    the next alias, which is then counted as given.
     """
     requester = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, requester.config)
@@ -162,7 +162,7 @@ def next_name(team: Team) -> str:
 
 
 def _next_alias(team: Team) -> int:
-    """Return the number of the first alias that was neither given nor chosen as a name."""
+    """Return the number of the first alias that was neither given out nor chosen as a name."""
     taken_names = {member.agent_id.lower() for member in team.roster()}
     index = team.alias_count
     while names.alias(index).lower() in taken_names:
@@ -228,8 +228,8 @@ def spawn_team(
 
 
 def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
-    """Raise an error if the caller may not create teams. Of its roles as a member, the one with the most rights
-    decides. Its type may name another role, which can only take rights away.
+    """Raise an error if the caller may not create teams. If it has roles in several teams, the one with the most rights
+    decides. A role named by the caller's type can only take rights away.
     """
 
     def decision(role: str, team: Team | None) -> str:

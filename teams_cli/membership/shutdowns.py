@@ -25,8 +25,8 @@ class ShutdownNotFound(errors.NotFound):
 
 
 class Shutdown(Record):
-    """A request to an agent to shut down. If the agent approves, the team's file is written first: it names the request
-    that stopped the agent. Then the approval is recorded in the request itself.
+    """A request to an agent to shut down. If the agent approves, the team's file is written first, with the id of the
+    request that stopped the agent. Then the approval is recorded in the request itself.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 
 _FAR_BEHIND = 1000
-"""If a stored inbox is behind the log by this many messages, it is written although nothing else changed."""
+"""If a stored inbox is this many messages behind the log, it is written even if nothing else has changed."""
 MOST_OPEN = 20_000
-"""The most open messages of an inbox. Later messages stay in the log until some of the open ones are handled."""
+"""The most open messages that an inbox can have. Later messages stay in the log until some of the open ones are
+handled.
+"""
 _MAX_HANDLED = 200
-"""How many of the handled messages are remembered one by one."""
+"""The number of handled messages that an inbox lists one by one."""
 
 
 class Open(Record):
@@ -174,8 +176,8 @@ def with_new_messages(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """Try again to read the messages that are listed as damaged: those that can be read now become open, and those that
-    no longer exist are no longer listed.
+    """Return the inbox after trying to read its damaged messages again: those that can be read now become open, and
+    those that no longer exist are no longer listed.
     """
     new_problems: list[errors.TeamsError] = []
     messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)
@@ -195,8 +197,8 @@ def _opened(message: Message) -> Open:
 
 
 def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
-    """Return the *current* inbox, in which the messages with the numbers *shown* are marked as read. If nothing changed
-    that is worth storing, return *before*, the inbox as it was stored.
+    """Return the *current* inbox after marking the messages whose numbers are in *shown* as read. If nothing worth
+    storing has changed, return *before*, the inbox as it was stored.
 
     *turn* is None if the agent asked for the messages, else the turn in which they were shown.
     """
@@ -215,7 +217,7 @@ def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: in
 
 
 def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
-    """Return the inbox with the open messages of these *numbers* marked as handled."""
+    """Return the inbox after marking the open messages with these *numbers* as handled."""
     if not numbers:
         return inbox
     newly_handled = [
@@ -269,14 +271,14 @@ def mark_read(
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Return whether the message with that *number* is handled. The *inbox* must include its agent's new messages."""
+    """Return whether the message with that *number* is handled. The *inbox* must already include new messages."""
     if inbox.find_open(number):
         return False
     return any(entry.number == number for entry in inbox.handled) or _is_behind(inbox, number)
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Return whether a message that is not open must be handled: the inbox has passed it, and it is not damaged."""
+    """Return whether a message that is not open was handled: the inbox has passed it, and it is not damaged."""
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
@@ -349,7 +351,8 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
 
 
 _MAX_REMOVED = 1_000_000
-"""If an inbox is ahead of its log by more than these messages, they were not removed: its numbers must be wrong."""
+"""If an inbox is further ahead of its log than this, its numbers must be wrong, because no log loses so many messages.
+"""
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:

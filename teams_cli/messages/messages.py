@@ -1,4 +1,4 @@
-"""Messages: sending one to a member or to all others, and answering. A message is written once and never changed."""
+"""Send messages, broadcasts and notices, and show a message as it is delivered. A message is never changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event:
 
     TASK_ASSIGNED = "task-assigned"
     TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
-    """The task is assigned to the reader, and not ready yet."""
+    """The task is assigned to the reader, but is not ready yet."""
     TASK_READY = "task-ready"
     """The task is assigned to the reader, and its blockers are completed."""
     TASK_LOST = "task-lost"
@@ -36,7 +36,7 @@ class Event:
     OWN_TASK_EDITED = "owned-task-edited"
     """The reader has the task, or reviews it."""
     REVIEW_ASKED = "review-asked"
-    """A task waits for the review by the reader."""
+    """A task waits for a review by the reader."""
     REVIEW_ACCEPTED = "review-accepted"
     """A task of the reader was accepted by its reviewer."""
     TASK_COMPLETED = "task-completed"
@@ -45,13 +45,13 @@ class Event:
     """The reader has the task, and all tasks that must be completed before this one are completed."""
     PLAN_PROPOSED = "plan-proposed"
     PLAN_APPROVED, PLAN_REJECTED = "plan-approved", "plan-rejected"
-    """The plan of the reader was decided."""
+    """The reader's plan was approved or rejected."""
 
 
 class Message(Record):
-    """One message. *about* is the id of the thing on which the reader is to act, such as `plan-3`. *ackBy* is the time
-    until which the sender wants the message handled. A notice of the program has an *event*, such as those in `Event`,
-    and the id of its *task*. Each reader's inbox records when this reader read and handled the message.
+    """One message. *about* is the id of what the reader should act on, such as `plan-3`. *ackBy* is the time by which
+    the sender wants the message handled. A notice of the program has an *event*, such as those in `Event`, and the id
+    of its *task*. Each reader's inbox records when this reader read and handled the message.
     """
 
     id: MessageId = ""
@@ -81,8 +81,8 @@ class Message(Record):
 
     @property
     def event_and_task(self) -> tuple[str, str]:
-        """The event of a notice, and the id of the task that the notice is about. "" stands for an event or a task that
-        the notice does not have. For a message that is not a notice, both are "".
+        """The event of a notice, and the id of the task that the notice is about. Each is "" if the notice has none;
+        both are "" for a message that is not a notice.
         """
         if self.from_ != SYSTEM:
             return "", ""
@@ -187,10 +187,9 @@ def notify(
     """Send a notice of an event to the member *to*. The member *by* caused the event. The *uid* is made from the event,
     so that a repeated call adds no second notice.
 
-    *about* names the subject on which the reader has to act, such as `plan-3`. When the reader has acted, the notice
-    counts as handled. *event* and *task* say to programs what happened, and to which task. With *even_in_closed_team*,
-    the notice is sent in a closed team, too, for example with the output of an agent that was at work when the team was
-    closed.
+    *about* names what the reader has to act on, such as `plan-3`. Once the reader has acted, the notice counts as
+    handled. *event* and *task* say to programs what happened, and to which task. With *even_in_closed_team*, the notice
+    is sent in a closed team, too, for example with the output of an agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
@@ -210,8 +209,8 @@ def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str)
 
 
 def checked_uid(uid: str) -> str:
-    """Return *uid* if it is a valid uid, which the sender of a request chooses. With the same uid, a repeated request
-    changes nothing a second time.
+    """Return *uid* if it is valid. The sender of a request chooses the uid, so that repeating the request with it
+    changes nothing.
 
     Raises:
         InvalidValue: *uid* is not a valid uid.
@@ -274,7 +273,7 @@ def _end_of_cut(message: Message) -> str:
 
 
 _BYTES_BESIDE_TEXT = 200
-"""How many bytes of an answer a message needs in addition to its text: for its id, its age and the next command."""
+"""The bytes that a message takes in an answer in addition to its text: for its id, its age and the next command."""
 
 
 def fitting(messages: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:

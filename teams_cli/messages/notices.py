@@ -1,5 +1,5 @@
-"""Notices that changes owe: a changed record stores them, and the same process sends them after the change, or a later
-process if it can't.
+"""Notices about changes. A changed record stores the notices to be sent. The process that made the change then sends
+them, or a later process does if it can't.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
-    """Send the notices that are stored in the *record* as not sent yet, and remove them from it. The sent messages are
-    added to *sent*, by the uids of the notices.
+    """Send the unsent notices that are stored in the *record*, and remove them from it. The sent messages are added to
+    *sent*, by the uids of the notices.
 
     Return False if a notice could not be sent. It then stays in the record, and is sent later.
     """
@@ -53,11 +53,9 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
 
 
 def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
-    """Send the notices that are stored as not sent yet in the record with that *key*. If the record is damaged, nothing
-    is sent.
+    """Send the unsent notices that are stored in the record with that *key*. If the record is damaged, nothing is sent.
 
-    First the record is written to the disk for certain, because the process that changed it may have been killed before
-    it did so.
+    The record is made durable first, because the process that changed it may have been killed before it did so.
     """
     record: R | None = None
     try:

@@ -20,8 +20,8 @@ _SENTENCES = [
 
 
 def event_of(sentence: str, about: str) -> tuple[str, str]:
-    """Return the event of a notice, and the id of its task. Both are found in its *sentence* and its field *about*. ""
-    stands for an event or a task that these do not show.
+    """Return the event of a notice, and the id of its task. Both are found in its *sentence* and its field *about*.
+    Each is "" if these do not show it.
     """
     if about.startswith("edited-"):
         return "task-edited", about.removeprefix("edited-")

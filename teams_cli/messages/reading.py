@@ -124,7 +124,9 @@ def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsErro
 
 
 def _reading(selection: Selection, messages: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """Return the *messages* that the *selection* shows. *before* says which are unread, *after* when they were read."""
+    """Return the *messages* that the *selection* shows. *before* and *after* are the inbox before and after they were
+    marked as read.
+    """
     picked = selection.pick(messages, before)
     reading = Reading(inboxes.documents(picked, after))
     unread = set(before.unread(quiet=True))
@@ -138,8 +140,8 @@ def _reading(selection: Selection, messages: list[Message], before: Inbox, after
 
 
 def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
-    """Mark messages as handled, without an answer: the messages in *ids*, or all messages that were shown to the caller
-    if *ids* is empty.
+    """Mark messages as handled, without an answer: the messages in *ids* or, if *ids* is empty, all messages that were
+    shown to the caller.
 
     Messages that are handled already stay handled.
 

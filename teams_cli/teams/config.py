@@ -1,6 +1,7 @@
 """The configuration, `config.json` in the root: the user's permissions, roles, settings and clients for all teams.
 
-For roles and for the commands of `teams`, rules in this file count before rules in OpenCode's own configuration.
+For roles and for the commands of `teams`, rules in this file take precedence over rules in OpenCode's own
+configuration.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def path_in(root: str) -> str:
 
 
 def load(root: str, environ: Mapping[str, str]) -> Config:
-    """Read the configuration in the root, and add roles and rules from OpenCode's own configuration. If the two
-    contradict each other, the configuration in the root counts.
+    """Read the configuration in the root, and add roles and rules from OpenCode's own configuration. Where the two
+    contradict each other, the configuration in the root takes precedence.
 
     Raises:
         DamagedRecord: The file is not valid; the error names the field.
@@ -88,5 +89,5 @@ def own_of(root: str) -> Config:
 
 
 def save(root: str, config: Config) -> None:
-    """Write the configuration, durably."""
+    """Store the configuration durably."""
     disk.commit(disk.write_temp(f"{root}/tmp", encode(config)), path_in(root))

@@ -1,5 +1,5 @@
-"""The history of a team: a note of each change and of who made it. It is written after the changes and never decides
-anything.
+"""The history of a team: a note of each change and of who made it. Notes are written after the changes, and nothing is
+decided by them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
     """Note a change in the history after it was made, and call the functions of extensions that act after such a
-    change. *what* is the operation in the past tense, such as "task created". Errors are ignored, because the change is
-    made already. The failure of an extension is noted.
+    change. *what* is the operation in the past tense, such as "task created". Errors are ignored, because the change
+    has already been made. If an extension fails, this is noted.
     """
     details = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
@@ -37,7 +37,7 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 
 
 _MANY_OLDER, _FEW_OLDER = 100, 10
-"""A search back in time ends after so many older changes in a row."""
+"""A search back in time ends after this many older changes in a row."""
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Rules = dict[str, Any]
 
 _KEYS_FOR_TEAMS = (b'"tool"', b'"extends"')
-"""A file without any of these keys says nothing to `teams`."""
+"""A file without any of these keys has nothing for `teams`."""
 _VERDICTS = ("allow", "ask", "deny")
 _LIST_KEYS = ("skill", "allow", "deny")
 _TEXT_KEYS = ("description", "workflow")
@@ -33,7 +33,7 @@ _TRAILING_COMMA = r",(?=\s*[}\]])"
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
     """Return the rules for tools, and the roles, from OpenCode's configuration files in *directory*. If two files have
-    different values, the later file counts. A file that is missing or unreadable counts as empty.
+    different values, the later file takes precedence. A file that is missing or unreadable counts as empty.
     """
     rules: Rules = {}
     agents: RoleTable = {}
@@ -46,7 +46,7 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
 
 
 def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Rules:
-    """Merge two tables of rules. If both have a rule for a tool and a role, the *upper* table's rule counts."""
+    """Merge two tables of rules. If both have a rule for a tool and a role, the *upper* table takes precedence."""
     merged = dict(lower)
     for tool, rule in upper.items():
         merged[tool] = {**by_role(lower.get(tool, {})), **by_role(rule)}
@@ -108,7 +108,7 @@ def _is_valid(rule: Any) -> bool:
 
 
 def _roles(agents: Any) -> RoleTable:
-    """Return as roles those *agents* that name a role to extend. The others are meant for OpenCode only."""
+    """Return, as roles, the *agents* that name a role to extend. The others are meant for OpenCode only."""
     roles: RoleTable = {}
     for name, agent in agents.items() if isinstance(agents, dict) else ():
         if isinstance(agent, dict) and isinstance(agent.get("extends"), str) and is_name(name):

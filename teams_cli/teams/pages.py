@@ -114,8 +114,8 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
-    """Return the pages that `unseen` returns, because they are about to be shown to the agent. *once_shown* is given a
-    function that notes that the agent knows these pages, and calls it once they were shown.
+    """Return the pages that `unseen` returns, to show them to the agent. *once_shown* gets a function, to be called
+    after they were shown, which records that the agent knows them.
     """
     changed = unseen(store, team, agent)
     if changed:
@@ -124,7 +124,7 @@ def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Record that the agent knows the present versions of the pages. Errors only have it notified again."""
+    """Record that the agent knows the present versions of the pages. Ignore errors: at worst, it is notified again."""
     if not pages:
         return
     versions = {page.key: page.version for page in pages}
@@ -193,8 +193,8 @@ def share(
 
 
 def _highest_known(store: Store, team: str, key: str) -> int:
-    """Return the highest version of the page that any agent knows; 0 if there is a record of the page, which has its
-    version. If a damaged record was removed, the new page needs a higher version than agents know.
+    """Return the highest version of the page that any agent knows; 0 if the page has a record, which has its version.
+    After a damaged record was removed, a new page needs a higher version than agents know.
     """
     if find(store, team, key) is not None:
         return 0

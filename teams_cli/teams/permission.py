@@ -1,4 +1,4 @@
-"""Permission for every change: whether the caller may make it, in this team, now."""
+"""Permissions: whether the caller may make a change in a team now."""
 
 from __future__ import annotations
 
@@ -208,8 +208,8 @@ def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.N
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return a sentence that says which roles may do a refused operation, and whom a member can ask. A leader or the
-    human is told instead what they can do in its place, if there is anything.
+    """Return a sentence that says which roles may do a refused operation, and whom a member can ask. For a leader or
+    the human, it says instead what they can do in place of the operation, if anything.
     """
     allowed = _allowed_roles(operation, team, config)
     hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."

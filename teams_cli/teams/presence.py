@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_REFUSED = 50
 _MAX_LINES = 50
 _NOTED_EVERY = 30.0
-"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with the others."""
+"""The minimum seconds between two notes of a sign of life, and between two comparisons of a worktree with others."""
 RENEWED_AFTER = 0.25
 """The part of a lease that must have passed before the lease is renewed."""
 
@@ -72,7 +72,9 @@ class Agent(Record):
     """Whether the agent has no task and waits for anything that concerns it."""
     offered: Word | None = None
     offered_at: Time | None = None
-    """When the agent was last notified of a ready task, `offered`. For a while, other agents leave the task to it."""
+    """When the agent was last notified of a ready task, whose id is in `offered`. For a while, other agents leave this
+    task to it.
+    """
     ready_at: Time | None = None
     """When the agent was last notified that tasks are ready."""
     told_to: Count | None = None
@@ -87,10 +89,11 @@ class Agent(Record):
     worktree: Text | None = None
     """The git worktree in which the agent was last seen, on the machine *host*."""
     refused: list[Word] | None = None
-    """The reasons for which the agent was refused once. None of them is used again to refuse it."""
+    """The reasons for which a command of the agent was refused once. No command is refused for the same reason again.
+    """
     explained: list[Word] | None = None
-    """The rules that were explained to the agent since it joined, as `lease:SECONDS` and `check`, and the results of
-    others' tasks that it was shown, as `result:ID:COMPLETED_AT`, and their descriptions, as `text:ID:CHECKSUM`.
+    """What the agent was shown since it joined: rules, as `lease:SECONDS` and `check`; results of others' tasks, as
+    `result:ID:COMPLETED_AT`; and descriptions of these tasks, as `text:ID:CHECKSUM`.
     """
     commit: Word | None = None
     """The last commit of the worktree, if it can be read from a file."""
@@ -101,13 +104,14 @@ class Agent(Record):
     checkout: Text | None = None
     """The main checkout of a repository in which the agent was last seen, on the machine *host*."""
     in_turn: bool | None = None
-    """Whether a turn of the agent's client runs: the client reported that it began, and has not reported its end."""
+    """Whether a turn of the agent's client is running: the client reported that it began, and has not reported its end.
+    """
     completing: Word | None = None
-    """The task that the agent completes, until its landing is queued. If the command is killed, the task stays here, so
-    that its landing is queued later.
+    """The task that the agent is completing, until its landing is queued. If the command is killed, the task stays
+    here, so that its landing is queued later.
     """
     silent_until: Time | None = None
-    """Until when the agent said that it may be silent."""
+    """The time until which the agent said that it may be silent."""
 
     @property
     def expected_at(self) -> str | None:
@@ -176,7 +180,7 @@ def notes_first_refusal(store: Store, team: str, name: str, reason: str) -> bool
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Make the beginning of *message*, the agent's first broadcast, its status line, unless it has one already."""
+    """Set the agent's status line, unless it has one, to the beginning of *message*, its first broadcast."""
     if load(store, team, name).status is not None:
         return
     line = " ".join(message.split())[: text.MAX_LINE]
@@ -229,7 +233,7 @@ def note_sign_of_life(
 
 
 def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
-    """Note *facts* about the agent, by the names of the record's fields; the value None empties a field."""
+    """Store *facts* about the agent in the fields of its record that have these names; None clears a field."""
 
     def change(agent: Agent) -> Agent:
         is_noted = all(getattr(agent, key) == fact for key, fact in facts.items())
@@ -241,14 +245,14 @@ def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
-    """Note the id of the task that the agent is completing, in a team whose completed tasks land. Once the landing is
-    queued, *task* is None, which removes the note.
+    """Note that the agent is completing the *task* with this id, in a team whose completed tasks land. After the
+    landing was queued, pass None to remove the note.
     """
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(completing=task))
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:
-    """Record that the agent said that it may be silent *until* that time."""
+    """Record that the agent announced that it may be silent *until* that time."""
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 
@@ -279,7 +283,7 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 
 
 def is_gone(agent: Agent) -> bool:
-    """Whether the registered process of the agent has ended for certain. False if no process is registered, or if this
+    """Whether the registered process of the agent has certainly ended. False if no process is registered, or if this
     machine can't see the process.
     """
     if agent.pid is None:
@@ -290,7 +294,7 @@ def is_gone(agent: Agent) -> bool:
 
 
 def is_in_turn(agent: Agent) -> bool:
-    """Whether a turn of the agent's client runs, and the client's process exists for certain."""
+    """Whether a turn of the agent's client is running, and the client's process certainly exists."""
     if not agent.in_turn or agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -299,8 +303,8 @@ def is_in_turn(agent: Agent) -> bool:
 
 
 def seconds_between_signs(team: Team, in_worktree: bool = False) -> float:
-    """Return for how many seconds after a sign of life no other is noted and no lease is renewed: a quarter of a lease.
-    In a worktree it is fewer seconds, because each note also compares the worktree with those of other agents.
+    """Return the minimum seconds between two notes of a sign of life, or two renewals of leases: a quarter of a lease.
+    In a worktree this is shorter, because each note also compares the worktree with those of other agents.
     """
     seconds = team.silence * RENEWED_AFTER
     return min(seconds, _NOTED_EVERY) if in_worktree else seconds
@@ -312,7 +316,7 @@ def was_silent(store: Store, agent: Agent) -> bool:
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the leases of the agent's tasks were renewed so short a time ago that they are not due again."""
+    """Whether the leases of the agent's tasks were renewed so recently that they are not due again yet."""
     if not agent.renewed_at:
         return False
     return seconds_since(agent.renewed_at, store.now()) < seconds_between_signs(team)
@@ -327,7 +331,9 @@ def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> 
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the agent is an active member and was not silent for the team's `staleAfterSeconds`."""
+    """Whether the agent is an active member that has not been silent, except as announced, for the team's
+    `staleAfterSeconds`.
+    """
     member = team.member(agent.agent)
     return member is not None and not _is_long_ago(store, team, agent.expected_at or member.joined_at)
 

@@ -18,7 +18,7 @@ BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
 LOST = ""
-"""Stands at the end of a lineage, after a role that is not defined any more or extends itself."""
+"""Ends a lineage after a role that is no longer defined or extends itself."""
 _STRENGTH = ("allow", "ask", "deny")
 
 
@@ -27,8 +27,8 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
     stricter than ask, and ask is stricter than allow, so no team can allow what the user forbids. If neither has a
     rule, the default of the operation decides.
 
-    A rule for the role itself counts before a rule for a role that it extends, and both count before a rule for `*`. If
-    the user has no rule for the operation, the user's rule for the tool `*` counts.
+    A rule for the role itself takes precedence over a rule for a role that it extends, and both take precedence over a
+    rule for `*`. If the user has no rule for the operation, the user's rule for the tool `*` applies.
     """
     roles_by_default = may(operation)
     if role == HUMAN:
@@ -51,7 +51,7 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
 
 
 def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
-    """Return a *rule* as a table of decisions by role. A single decision is one for `*`, all roles."""
+    """Return a *rule* as a table of decisions by role. A single decision applies to all roles, `*`."""
     return {"*": rule} if isinstance(rule, str) else dict(rule)
 
 
@@ -73,8 +73,8 @@ def _nearest_rule(
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """Return the role, the role that it extends, the role that this one extends, and so on up to a built-in role. If
-    one of the roles is not defined or extends itself, the last is `LOST` instead.
+    """Return the role and its ancestors: the role that it extends, and so on up to a built-in role. If one of them is
+    not defined or extends itself, the list ends with `LOST` instead.
     """
     ancestry = [role]
     while ancestry[-1] not in BUILT_IN:
@@ -89,8 +89,8 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def undefined_role(role: str, team: Team | None, config: Config | None) -> str:
-    """Return the role at which the lineage of *role* breaks off, because that role is not defined or extends itself,
-    maybe through other roles. Return "" if the lineage ends at a built-in role.
+    """Return the role at which the lineage of *role* breaks off, because it is not defined or extends itself, perhaps
+    through other roles. Return "" if the lineage ends at a built-in role.
     """
     ancestry = lineage(role, team, config)
     return ancestry[-2] if ancestry[-1] == LOST else ""
@@ -216,7 +216,7 @@ INSTEAD = {
     "propose-plan": "Members propose plans; leaders decide them.",
     "spawn": "Use `teams run-agent`.",
 }
-"""By operation: what a leader or the human can do instead, if they may not do the operation."""
+"""For each operation that a leader or the human may not do: what they can do instead."""
 _READS = {
     "before-complete",
     "discover-teams",
@@ -269,7 +269,7 @@ def in_closed_teams(operation: str) -> bool:
 
 
 def is_change(name: str) -> bool:
-    """Whether the command of that name changes something, so that it needs a right."""
+    """Whether the command of that name changes something, so that its caller needs a right to it."""
     return name in _CHANGES or extensions.rights().get(name, "reads") != "reads"
 
 

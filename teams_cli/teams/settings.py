@@ -50,7 +50,7 @@ class Setting:
         self.seconds = seconds
         self.prose = prose
         self.files = files
-        """Whether the value is patterns of files in the repository, with spaces between."""
+        """Whether the value is a list of patterns for files in the repository, separated by spaces."""
         self.of_person = of_person
         """Whether only the human may set it, because it runs a command for the human, or acts in the human's name."""
         self.least = least
@@ -60,7 +60,7 @@ class Setting:
         """Return the value that *word* means for the setting *key*.
 
         Raises:
-            InvalidValue: *word* is none of the choices, no name, or no number within the bounds.
+            InvalidValue: *word* is not one of the choices, not a name, or not a number within the bounds.
         """
         if self.name:
             if word == OFF and not self.default:  # a setting that is empty by default can be emptied again
@@ -252,7 +252,7 @@ def known(key: str) -> Setting:
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether each completed task is queued at once to be merged: an extension's setting `landing` says so."""
+    """Whether each completed task is queued at once to be merged, as the setting `landing` of an extension says."""
     return team.settings.get("landing") == "completed"
 
 
@@ -268,7 +268,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
 
 def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
     """Return the *table* of settings with the value that *word* means for *key*. If *word* is empty, return the table
-    without *key*, so that the default of the setting counts.
+    without *key*, so that the default of the setting applies.
 
     Raises:
         InvalidValue: There is no such setting, or it can't have this value.
@@ -280,8 +280,8 @@ def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
 
 
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
-    """Change a setting of the team. If *word* is empty, the team's own value is removed, so that the default counts
-    again. Returns the value that counts now.
+    """Change a setting of the team. If *word* is empty, the team's own value is removed, so that the default applies
+    again. Returns the value that applies now.
 
     Raises:
         InvalidValue: There is no such setting, or it can't have this value.
@@ -305,7 +305,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 
 
 def _notices_of_rules(team: Team, by: str) -> list[Owed]:
-    """Return the notices that the member *by* changed the team's rules: one for each other member."""
+    """Return a notice for each other member that the member *by* has changed the team's rules."""
     rules = team.settings.get(RULES)
     body = f"{by} set the rules of the team:\n{rules}" if rules else f"{by} removed the rules of the team"
     uid = f"rules-{os.urandom(6).hex()}"

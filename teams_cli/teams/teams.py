@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """A permission that the human gave an agent for good: to do an operation although its rule is `ask`."""
+    """A lasting permission for an agent, from the human: to do an operation unasked, although its rule is `ask`."""
 
     agent: Name
     operation: Word
@@ -111,7 +111,7 @@ class Team(Record):
         return [Member(agent_id=self.leader, role=LEADER, joined_at=self.created_at), *self.members]
 
     def grants_to(self, agent: str, operation: str) -> bool:
-        """Whether the human allowed the agent the operation for good."""
+        """Whether the human has given the agent a lasting permission for the operation."""
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
@@ -121,7 +121,7 @@ class Team(Record):
 
     @property
     def secure(self) -> bool:
-        """Whether each member of the team proves by a token who it is."""
+        """Whether each member of the team must prove its identity with a token."""
         return self.human_token_hash is not None
 
     @property
@@ -167,7 +167,7 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
 
 
 def nearest(name: str, known_names: Sequence[str]) -> str:
-    """Return the name in *known_names* that somebody who wrote *name* probably meant; empty if none is similar."""
+    """Return the name in *known_names* that was probably meant by *name*; empty if none is similar."""
     from difflib import get_close_matches  # its import takes long, and only refusals need it
 
     same_but_case = [known for known in known_names if known.lower() == name.lower()]
@@ -200,5 +200,5 @@ def get_recipient(team: Team, name: str) -> str:
 
 
 def now(store: Store) -> str:
-    """Return the store's time as text, in the form in which records have it."""
+    """Return the store's time as text, in the form used in records."""
     return rfc3339(store.now())
