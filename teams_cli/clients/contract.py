@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _A_DAY = 86400
 _HOLD_TIMEOUT = 900
-"""Seconds for a hook that delays the end of a turn. Qwen Code takes 1000 or more for milliseconds."""
+"""The seconds that a hook may delay the end of a turn. Qwen Code reads values of 1000 or more as milliseconds."""
 
 
 class SettingsPlace(NamedTuple):
@@ -54,7 +54,7 @@ class PluginCommands(NamedTuple):
     plugin was removed.
 
     *settings* is the path of the client's settings file below the user's home; "" if the client's `home` names its
-    settings files. A plugin can't bring all of our entries to some clients. Then *format* is the format in which we put
+    settings files. If a plugin can't bring all of our entries to the client, *format* is the format in which we put
     these entries into the first settings file; else None.
     """
 
@@ -68,9 +68,9 @@ class PluginCommands(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """The socket of a client, which takes messages for this client.
+    """The socket on which a client takes messages.
 
-    *address_variable* and *token_variable* name the environment variables in which the client's hooks find the address
+    *address_variable* and *token_variable* name the environment variables from which the client's hooks get the address
     of the socket and the token for it. If the client's command line has one of the words *asking_options*, the client
     asks its person about messages from the socket. If *framed* is set, each line that is sent to the socket states the
     version of the protocol.
@@ -104,14 +104,15 @@ class Daemon(NamedTuple):
 class Seat(NamedTuple):
     """The properties of a client in a terminal.
 
-    *headless* is a text of words with blanks between them. A run with one of these words in its command line has no
-    person. To wake the client, the *ways* are tried one after the other; *stops* are the ways to interrupt it. *resume*
-    are the options that open a session of the client, *first* are the options that begin a session with a prompt, and
-    *set* has environment variables for the client. *titles* maps characters in the title of its window to states.
+    *headless* is a text of words with blanks between them. A client with one of these words in its command line runs
+    without a person. To wake the client, the *ways* are tried one after the other; *stops* are the ways to interrupt
+    it. *resume* are the options that open an earlier session, *first* are the options that begin a session with a
+    prompt, and *set* has environment variables for the client. *titles* maps characters in the title of its window to
+    states.
 
     If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
-    then known again only at its next tool call or at the end of the turn. *password_variable* names the variable with
-    the password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
+    then unknown until its next tool call or the end of the turn. *password_variable* names the variable with the
+    password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
     """
 
     headless: str
@@ -127,13 +128,15 @@ class Seat(NamedTuple):
     set: Mapping[str, str] = {}
 
     def is_headless(self, words: Sequence[str]) -> bool:
-        """Whether a run with the command line *words* has no person: it takes a single turn, or serves programs."""
+        """Whether a client with the command line *words* runs without a person: for a single turn, or to serve
+        programs.
+        """
         return any(word in words[1:] for word in self.headless.split())
 
 
 class Client:
     """The declaration of a client. The defaults fit most clients; the module of a client overrides what differs. The
-    parameter *python* of its methods is the path of the Python that is to run our commands.
+    parameter *python* of its methods is the path of the Python interpreter that runs our commands.
     """
 
     profile: Mapping[str, Any]
@@ -147,8 +150,8 @@ class Client:
     waiting: tuple[str, ...] = ()
     """The events after which a second hook waits for mail in the background; the end of this hook wakes the client."""
     holding: tuple[str, ...] = ()
-    """The events at the end of a turn at which our hook may wait for a quarter of an hour, as long as an agent works
-    for this one.
+    """The events at the end of a turn at which our hook may wait up to a quarter of an hour while an agent works for
+    this one.
     """
     seat: Seat | None = None
     """The properties of the client in a terminal; None if the client has no terminal."""
@@ -209,13 +212,13 @@ class Client:
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
         """Return the options that give the client our MCP server; empty for a client without such options. *variables*
-        are the names of the environment variables that the server is to get from the client.
+        are the names of the environment variables that the client must pass to the server.
         """
         return []
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         """Return options and environment variables that give our hooks and our server to a single run of the client in
-        a terminal. The user's settings stay as they are: if the run needs settings files, they are written to
+        a terminal. The user's settings are not changed: if the run needs settings files, they are written to
         *directory*.
         """
         return [], {}
@@ -248,7 +251,7 @@ class ToolGuard(NamedTuple):
     it asks.
 
     *writers* are the tools that write files, and *shells* the tools that run commands. If *tells* is set, the model
-    gets a warning of the hook before the tool runs. Otherwise it gets a warning only after the tool ran.
+    gets a warning from the hook before the tool runs, otherwise only after it ran.
     """
 
     event: str
@@ -267,8 +270,8 @@ class Dialect:
     when a session starts, when a prompt is given, after the use of tools, and when a turn stops. A hook's answer with
     the decision *block* keeps the client from stopping.
 
-    If *joins* is set, and a hook refused the end of a turn, the client's final answer also has the text from before the
-    refusal. With a *guard*, the client asks before it uses a tool that changes something.
+    If *joins* is set, and a hook refused the end of a turn, the client's final answer also includes the text from
+    before the refusal. With a *guard*, the client asks before it uses a tool that changes something.
     """
 
     def __init__(
@@ -288,9 +291,7 @@ class Dialect:
         self.guard = guard
 
     def moment(self, event: dict[str, Any]) -> str:
-        """Return which moment of a turn the event reports: `start`, `prompt`, `tools` or `stop`; "" if it reports
-        something else.
-        """
+        """Return the moment that the event reports: `start`, `prompt`, `tools` or `stop`; "" for any other event."""
         return self.moments.get(str(event.get("hook_event_name")), "")
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Environments without identities, for a process that becomes another agent, or is no agent."""
+"""Make environments without an agent's identity, for a process that runs another agent, or none."""
 
 from __future__ import annotations
 

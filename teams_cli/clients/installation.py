@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.clients.settings_files import Ours, SettingsFile
 
 _PATIENCE = 30.0
-"""How many seconds an installation waits for another installation."""
+"""The seconds that an installation waits for another one to finish."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ def install(store: Store, file: SettingsFile, ours: Ours) -> FileChange:
     """Return the change that adds our entries to the settings file, or replaces the entries of an older version.
 
     Raises:
-        DamagedRecord: The file is not valid, so that the client cannot read it; it is left as it is.
+        DamagedRecord: The file is not valid, so the client can't read it; it is not changed.
         NotAllowed: The file belongs to another user, or is a link out of the project.
         InvalidValue: Another server has the name of our server.
     """
@@ -76,9 +76,7 @@ def uninstall(store: Store, file: SettingsFile) -> FileChange:
 
 
 def one_at_a_time(store: Store) -> Lock:
-    """Return the lock to hold while settings files are read and changed, so that two installations at the same time do
-    not mix.
-    """
+    """Return the lock to hold while settings files are read and changed, so that installations run one at a time."""
     disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
@@ -162,7 +160,7 @@ def backup_of(store: Store, file: SettingsFile) -> str:
 
 def _read_record(store: Store, file: SettingsFile) -> dict[str, Any]:
     """Return the record of our last change of the file: its content `before` and `after` the change, and the
-    directories `made` for it. Return {} if there is no record, or if the record is no JSON.
+    directories `made` for it. Return {} if there is no record, or if it is not valid JSON.
     """
     path = _record_path(store, file)
     try:

@@ -30,7 +30,7 @@ def without_comments(text: str) -> str:
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
     """Return the text with blanks in place of each match of the *pattern*. The pattern also matches whole strings,
-    which stay, so that it does not match anything inside of a string.
+    which are kept, so that it matches nothing inside a string.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -46,8 +46,8 @@ def has_comments(text: str) -> bool:
 
 
 def with_member(text: str, path: Path, value: Any) -> str:
-    """Return the text with *value* added at the *path*, where there must be no value yet. If objects or lists on the
-    way are missing, they are made. If the path ends with a number, the value is put at the end of a list.
+    """Return the text with *value* added at the *path*, where there must be no value yet. Missing objects and lists
+    along the path are created. If the path ends with a number, the value is put at the end of a list.
     """
     bare = without_comments(text)
     start = _after_blanks(bare, 0)

@@ -17,21 +17,19 @@ if TYPE_CHECKING:
 
 
 def is_preset(profile: Profile) -> bool:
-    """Whether we choose the id of the client's session, so that the client does not make one."""
+    """Whether we, not the client, choose the id of the client's session."""
     return bool(profile.session_id.get("from", "preset") == "preset")
 
 
 def session_id_in(profile: Profile, printed: str) -> str | None:
-    """Return the session id that the client made itself and *printed*. None if it printed no id, or if we choose the
-    id.
-    """
+    """Return the session id that the client chose and *printed*; None if it printed no id, or if we choose the id."""
     if is_preset(profile):
         return None
     return next(_texts(profile.session_id, printed), None)
 
 
 def output_in(profile: Profile, printed: str) -> str:
-    """Return the client's answer in what the client *printed*; "" if there is no answer."""
+    """Return the client's answer from what it *printed*; "" if there is no answer."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
     texts = list(_texts(profile.output, printed))
@@ -129,7 +127,7 @@ def value_at(document: Any, path: str) -> Any:
 
 
 class Tokens(Record):
-    """The tokens that one model used. *cached* are those of the *input* that came from a cache."""
+    """The tokens that one model used. *cached* is the part of *input* that came from a cache."""
 
     model: Text | None = None
     input: Count = 0
@@ -158,8 +156,8 @@ def grows(profile: Profile) -> bool:
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """Return the count of tokens that a client printed for the turn alone, in addition to a count that may cover its
-    whole session. Return None if the client does not print such a count.
+    """Return the tokens that the client *printed* for the turn alone, next to a count that may cover its whole session.
+    Return None if the client does not print such a count.
     """
     if "turn" not in profile.usage:
         return None
@@ -221,11 +219,11 @@ _IN_A_TIME = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
 _AT_A_TIME = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
 _SINCE_1970 = r"limit reached\|(\d{10})"
 _DEFAULT_WAIT = 15 * 60.0
-"""Seconds until requests are tried again, if the client does not say when the limit ends."""
+"""The seconds until requests are retried, if the client does not say when the limit ends."""
 
 
 def limited_until(printed: str, now: datetime) -> datetime | None:
-    """Return the time from which the provider of the model accepts requests again, as a failed client *printed* it;
+    """Return the time from which the model's provider accepts requests again, found in what a failed client *printed*;
     None if the client failed for another reason.
 
     A printed time of day stands for the next such time after *now*. It is in the printed time zone, or else in the time
@@ -249,7 +247,7 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
 
 
 def _next_time(now: datetime, hour: int, minute: int, am_or_pm: str, zone: str | None) -> datetime:
-    """Return the next time after *now* when a clock in the *zone*, or else in that of *now*, shows *hour* and *minute*.
+    """Return the next time after *now* at which it is *hour*:*minute* in the *zone*, or in the zone of *now* if None.
     If there is no such time of day, return a time some minutes after *now*.
     """
     from zoneinfo import ZoneInfo

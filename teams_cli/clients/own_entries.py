@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 WAIT = "--wait"
-"""The argument of a hook that waits in the background of a client in a terminal for mail."""
+"""The argument of a hook that waits for mail in the background of a client in a terminal."""
 HOLD = "--hold"
-"""The argument of a hook that may delay the end of a turn for a quarter of an hour; its client waits so long."""
+"""The argument of a hook that may delay the end of a turn for a quarter of an hour; the client waits that long."""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
 TYPE_CHECKING = False
@@ -18,8 +18,8 @@ _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspat
 
 
 def program(python: str, *words: str) -> list[str]:
-    """Return the command line that starts a command of ours fastest. With `python -m`, or with most console scripts, a
-    command takes 1.5 times as long to start.
+    """Return the command line that starts a command of ours fastest. `python -m` and most console scripts take 1.5
+    times as long to start.
     """
     return [*of_module(python, "teams_cli.__main__"), *words]
 
@@ -65,7 +65,7 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
     "JANUS_AGENT_NAME",
 )
-"""The variables that our server reads, and that clients which do not pass all of theirs must pass."""
+"""The variables that our server reads. A client that does not pass on all variables must pass on these."""
 
 
 def is_server_available() -> bool:

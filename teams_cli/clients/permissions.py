@@ -25,9 +25,7 @@ HELP = "What an agent may do without asking: nothing (ask), edit its directory (
 
 
 class Mode:
-    """The means that hold a client to a permission level: *words* on its command line, and environment variables to
-    *set*.
-    """
+    """What holds a client to a permission level: *words* for its command line, and environment variables to *set*."""
 
     def __init__(self, words: list[str], set: Mapping[str, str]) -> None:
         self.words = words
@@ -41,7 +39,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
 
     Raises:
         InvalidValue: The client can't be held to that level; the error says why.
-        NotAllowed: The agent that starts the client may itself do less.
+        NotAllowed: The agent that starts the client has a lower level itself.
     """
     if asked:
         refuse_missing(profile, asked)
@@ -97,8 +95,8 @@ def mode(profile: Profile, level: str | None) -> Mode:
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
-    """Refuse an agent that is held to less than *level* and starts or changes another agent with this level. Otherwise
-    it could get around its own limits. *to_do* says in the error what was refused.
+    """Raise an error if an agent that is held to less than *level* starts or changes another agent with this level, and
+    so could get around its own limits. *to_do* says in the error what was refused.
 
     Raises:
         NotAllowed: The environment is that of a client held to less than *level*, or of a process below such a client.

@@ -41,7 +41,7 @@ def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
 
 
 def directory() -> str:
-    """Return the directory that has the plugin. It is in the installed package or, without one, in the checkout."""
+    """Return the directory of the plugin: in the installed package or, if there is none, in the checkout."""
     installed = os.path.join(_HERE, "market")
     return installed if os.path.isdir(installed) else os.path.dirname(os.path.dirname(_HERE))
 
@@ -59,12 +59,12 @@ def is_current(root: str, client: str) -> bool:
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client install the plugin. The texts of the client's settings *files* are stored before, so that
-    `uninstall` can restore them.
+    """Install the plugin with the client's own commands. The texts of the client's settings *files* are stored first,
+    so that `uninstall` can restore them.
 
     Raises:
-        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. The
-            changes of its commands were undone, as far as the client can.
+        StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. The changes of
+            its commands were undone as far as possible.
     """
     before = {path: _text(path) for path in files}
     try:
@@ -86,8 +86,8 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin. If a settings file then has the same content as before the installation but
-    another form, it gets its former text back.
+    """Remove the plugin with the client's own commands. If a settings file then has the same settings as before the
+    installation, but in another form, it gets its former text back.
     """
     _run(commands(plugin, False), environ)
     _put_back(_read_record(root, client)["files"], plugin)
@@ -96,7 +96,8 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
     """Restore the former *texts* of settings files, byte for byte, after the client's command has rewritten them. A
-    text is None if the file did not exist. A file with other settings than before the installation stays as it is.
+    text is None if the file did not exist. A file whose settings differ from those before the installation is not
+    changed.
     """
     for path, before in texts.items():
         present = _text(path)

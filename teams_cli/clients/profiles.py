@@ -26,17 +26,17 @@ _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox", "env")
 
 
 class Profile(Record):
-    """The way to run a client.
+    """Describes how to run a client.
 
     *start*, *resume* and *fork* are command lines, in which these words are replaced:
 
     * `{prompt}`, `{session_id}`, `{agent}`; `{root}`, where the teams are stored; `{network}`, `true` if `teams` needs
       the network for them, else `false`
-    * `{model}` by the words of *model*, if a model was chosen; in these words, `{model}` stands for its name
-    * `{hooks}` by the arguments with which the known client *hooks* runs our hooks; `{mcp}` by the arguments with which
-      the known client *mcp* starts our MCP server; `{permissions}` by the words in *modes* for the permission level
-    * `{acp}` by the words of *acp*, the command of a client that speaks the Agent Client Protocol. A profile with
-      nothing but *acp* is run like the harness `acp`.
+    * `{model}`: the words of *model*, if a model was chosen; in these words, `{model}` stands for its name
+    * `{hooks}`: the arguments with which the known client *hooks* runs our hooks; `{mcp}`: the arguments with which the
+      known client *mcp* starts our MCP server; `{permissions}`: the words in *modes* for the permission level
+    * `{acp}`: the words of *acp*, the command of a client that speaks the Agent Client Protocol. A profile with nothing
+      but *acp* is run like the harness `acp`.
     * in *fork* only: `{session_file}`, the newest file that matches the glob *session_file* (with the client's
       variables, `{session_id}`, and `{session_id:.8}` for its beginning); `{profiles}`, the directory of known clients
 
@@ -48,15 +48,15 @@ class Profile(Record):
     `stdout`, `json` (a JSON document), `items` (one of its items) or `lines` (a line of JSON). The last document that
     matches `match` counts, and `path` is a path in it. *usage* finds counts of tokens in the same way: `input`,
     `cached` and `output` are paths of numbers to add, and `each` is the path of an object with counts for each model.
-    `grows` means that the client counts from the beginning of its session. Only some of its versions may do this. Then
-    `turn` has the paths of the counts for the turn alone. If a count has grown by less than the turn used, it was begun
-    anew in this turn.
+    `grows` means that the client counts from the beginning of its session. If only some of its versions do this, `turn`
+    has the paths of the counts for the turn alone: a count that has grown by less than the turn used was started anew
+    in this turn.
 
-    *once* names a known client. Settings that we write for this client give a single run our hooks and our server, if
-    options can't. A failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how
-    the client is held to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`. A text in
-    place of them says why a level is impossible. *permissions* is the default level; without it, the team's setting
-    applies.
+    *once* names a known client. If options can't give a single run our hooks and our server, settings that we write for
+    this client do. A failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how
+    the client is held to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`. If a
+    level is impossible, a text in their place says why. *permissions* is the default level; without it, the team's
+    setting applies.
     """
 
     name: Name
@@ -186,7 +186,7 @@ def refuse_model(profile: Profile, model: str) -> None:
     """Refuse a *model* that can't be passed to the client of the profile.
 
     Raises:
-        InvalidValue: The client takes no model, or would take this one for an option.
+        InvalidValue: The client takes no model, or would mistake this one for an option.
     """
     if model.startswith("-"):
         raise errors.InvalidValue(f"{model!r} is no model: it begins with a dash", "Give the name of a model.")
@@ -276,12 +276,12 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
 
 
 _PATIENCE = 30
-"""How many seconds a program may take to print its version."""
+"""The seconds that a program may take to print its version."""
 
 
 class Versions(NamedTuple):
     """The versions of a client that were tried. *oldest* is the oldest tried version. *other* is the first version with
-    which `teams` works in another way; "" if there is none. *differs* says what is different from that version on, and
+    which `teams` works differently; "" if there is none. *differs* says what is different from that version on, and
     *remedy* says what to do about it.
     """
 
@@ -295,7 +295,7 @@ _UNKNOWN_VERSION = "does not say its version"
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str:
-    """Return the first line that the *program* prints when asked for its version, or words that say that it prints
+    """Return the first line that the *program* prints when asked for its version, or a text that says that it prints
     none.
     """
     import subprocess

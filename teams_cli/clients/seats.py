@@ -45,10 +45,10 @@ _NOTICES: dict[str, TerminalState] = {
 }
 _EXPLICIT_STATES = (IDLE, WORKING, PERMISSION)
 _NO_CHANGE = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
-"""The events, each with its reason, at which the client goes on in the state that it has."""
+"""The events, each with its reason, at which the client's state does not change."""
 _LONGEST_WISH = 200
 _SUBJECT_KEYS = ("command", "file_path", "filePath", "path")
-"""The keys that say what a tool is used on; the first that has a value counts."""
+"""The keys that say what a tool is used on; the first one that has a value is used."""
 
 
 def state_in(event: Mapping[str, Any]) -> TerminalState | None:

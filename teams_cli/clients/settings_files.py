@@ -1,4 +1,4 @@
-"""Settings files of clients: put our entries in and take them out, so that everything else stays as it is."""
+"""Add our entries to the settings files of clients and remove them again, without changing anything else."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Settings:
         return _encoded(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
-        """Yield the place and the value of each entry of ours that is to be added."""
+        """Yield the place and the value of each entry of ours to add."""
         hooks = document.get("hooks", {})
         hook_entries = ours.client.hook_entries(ours.hook) if self.hooks else {}
         for event, entry in hook_entries.items():
@@ -123,7 +123,7 @@ class Settings:
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
-        """Return the file as text and as a document. Refuse a document with a wrong form at our keys."""
+        """Return the file as text and as a document. Refuse a document whose values under our keys are not objects."""
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_encoded(bare), path) if bare.strip() else {}
@@ -136,7 +136,7 @@ class Settings:
         return text, document
 
     def _next_of_ours(self, document: dict[str, Any], document_before: dict[str, Any]) -> Place:
-        """Return the place of our entry to take out next; () if none is left. Rules in *document_before* stay."""
+        """Return the place of the next entry of ours to remove; () if none is left. Rules in *document_before* stay."""
         if self.hooks and (places := list(_places_of_our_hooks(document))):
             place_of_hook = places[-1]
             place_of_entry = place_of_hook[:3]

@@ -52,7 +52,7 @@ class Toml:
         """Return the file with our block at its end.
 
         Raises:
-            DamagedRecord: The file is not valid TOML, or its servers are written so that none can be added.
+            DamagedRecord: The file is not valid TOML, or its servers are written in a form to which none can be added.
             InvalidValue: The file has another server with our name.
         """
         document = _read(path, data or b"")
@@ -79,8 +79,8 @@ class Toml:
         return []
 
     def without_stale_trust(self, path: str, data: bytes) -> bytes | None:
-        """Return the file without stale tables; None if nothing is left. In such a table, Codex notes that its user
-        trusts a hook. The table is stale if the hook was ours or is gone.
+        """Return the file without stale trust tables, in which Codex notes that its user trusts a hook; None if nothing
+        is left. A table is stale if its hook was ours or is gone.
         """
         hooks = _read(path, data).get("hooks")
         trusted = hooks.get("state", {}) if isinstance(hooks, dict) else {}

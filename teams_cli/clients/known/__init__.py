@@ -1,4 +1,4 @@
-"""The clients that `teams` knows: a client for each module in this package, and the clients of extensions."""
+"""The clients that `teams` knows: one for each module in this package, and those of extensions."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from teams_cli.clients.seats import BELL, SOCKET
 from teams_cli.clients.settings_files import Settings
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
-"""The rules with which our commands and tools need no permission, also in the mode "auto"."""
+"""The rules that allow our commands and tools without asking, even in the mode "auto"."""
 _ALLOWED_WITH_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _OPTIONS = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
 _OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 _CHECK_TIMEOUT = 600
-"""How many seconds a hook may take that runs the check of a task."""
+"""The seconds that a hook may take to run the check of a task."""
 
 
 class Claude(Client):

@@ -23,12 +23,10 @@ _CONFINED = (
 _NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
 _START_SECONDS = 60
 _ENDING_EVENTS, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
-"""The events whose hooks may take only a few seconds, and the number of these seconds: Codex warns its user of longer
-hooks.
-"""
+"""The events whose hooks may take only a few seconds, and how many seconds: Codex warns its user about slower hooks."""
 _CALL_SECONDS = 24 * 60 * 60
-"""How many seconds a call of our server may take: very many, because some calls wait. Calls that do not wait have
-limits of their own.
+"""The seconds that a call of our server, or a hook that asks the human, may take: a whole day, because both may wait.
+Calls that do not wait have limits of their own.
 """
 
 

@@ -18,7 +18,7 @@ _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 
 class Gemini(Client):
-    """Gemini CLI. It has its own names for the events of hooks."""
+    """Gemini CLI. It has its own names for hook events."""
 
     profile: Mapping[str, Any] = {
         "name": "gemini",
