@@ -1,4 +1,4 @@
-"""The entry point: `teams`, or `python -m teams_cli`. Calls of hooks by clients are answered first, before most modules
+"""The entry point: `teams`, or `python -m teams_cli`. Hook calls from clients are handled first, before most modules
 are imported.
 """
 
@@ -42,10 +42,10 @@ def _run() -> int:
 
 
 def _leave(status: int) -> "NoReturn":
-    """Exit with *status*, without Python's own clean-up of all modules. It would take half as long as a bare Python
+    """Exit with *status*, without Python's own clean-up of all modules, which would take half as long as a bare Python
     runs from start to end.
 
-    Exit in the usual way if threads, functions of `atexit`, a profiler or a debugger must be told of the end.
+    Exit in the usual way if threads, `atexit` functions, a profiler or a debugger have to notice the exit.
     """
     if {"atexit", "threading"} & sys.modules.keys() or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
         sys.exit(status)

@@ -1,5 +1,6 @@
 """Time: the wall clock for people, and a steady clock for leases. The steady clock shows a restart of the machine, and
-cannot be set back. Also times and lengths in words, and the functions that are called around the sleeps of a command.
+cannot be set back. Also times and durations in words, and the functions that are called before and after the sleeps of
+a command.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ _SHORT_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 def short_length(seconds: float) -> str:
-    """Return a duration in short: as a whole number of the largest unit that fits, such as `5 min`, rounded down."""
+    """Return a duration as a whole number of the largest unit that fits, rounded down, such as `5 min`."""
     for size, unit in _SHORT_UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -111,7 +112,7 @@ def short_length(seconds: float) -> str:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return the time in the form in which times are stored: by RFC 3339, in UTC, with milliseconds."""
+    """Return the time in the form in which times are stored: RFC 3339, in UTC, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -162,7 +163,7 @@ def is_old(at: str) -> bool:
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """Return the length of time from *at* until *now*, such as `35 s`. If *now* is None, it is the present time."""
+    """Return the time from *at* until *now*, such as `35 s`. If *now* is None, it is the present time."""
     return short_length(seconds_since(at, now or SystemClock().now()))
 
 
@@ -196,7 +197,7 @@ class _Meanwhile(_local):
     """The functions that are called before and after the sleeps of this thread."""
 
     act: Callable[[str], float] | None = None
-    """Called with the name of the team before each sleep. Returns the seconds until the next call must come."""
+    """Called with the name of the team before each sleep. Returns the seconds after which it must be called again."""
     around_sleep: Callable[[bool], None] | None = None
     """Called with True before each sleep, and with False after it. Nothing is written during a sleep, so between the
     two calls a signal may raise `Ended`.

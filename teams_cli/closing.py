@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DIRECTORIES = ("runs", "logs", "started", "worktrees")
-"""The directories below the root, besides the store, with data of a team on this machine."""
+"""The directories below the root that have data of teams on this machine, in addition to the store."""
 
 
 class Closed(NamedTuple):
@@ -91,8 +91,8 @@ def close(
 
 def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = "") -> None:
     """Release the tasks whose claims have expired, and then refuse to close the team if it is still at work. The agent
-    *closed_by*, which closes the team, may be running. *otherwise* is added to each hint. It says what the reader can
-    do instead of waiting.
+    *closed_by*, which is closing the team, may itself be running. *otherwise* is added to each hint, and says what the
+    reader can do instead of waiting.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs.

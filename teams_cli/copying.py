@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 _BATCH = 500
-"""How many messages, or entries of the history, are written in one change."""
+"""The number of messages, or of history entries, that are written in one change."""
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
@@ -63,15 +63,15 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raise Conflict if another copy was begun after this one: it may have opened the team in another store already."""
+    """Raise Conflict if another copy was begun after this one, which may already have opened the team elsewhere."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy all records, and return how many there are of each kind. Changes may end after the team was closed, so all
-    records are compared again, until none has to be written.
+    """Copy all records, and return how many there are of each kind. Changes may still finish after the team was closed,
+    so repeat this until no record has to be written.
     """
     while True:
         counts, written = {}, 0
@@ -85,8 +85,8 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
 
 
 def _refuse_to_overwrite(target: Store, name: str) -> None:
-    """Raise AlreadyExists if the store *target* has a team of that *name*, perhaps in another case. But accept a team
-    that was copied away from *target* earlier, because it may be copied back.
+    """Raise AlreadyExists if the store *target* has a team of that *name*, perhaps in another case. A team that was
+    copied from *target* earlier is accepted, because it may be copied back.
     """
     try:
         existing = target.get(name, TEAM, name)[0]

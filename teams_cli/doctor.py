@@ -1,4 +1,4 @@
-"""The doctor: finds problems of the teams, and fixes those that can be repaired without a loss; and tests a client."""
+"""The doctor: finds problems of teams, fixes those that can be repaired without loss, and tests a client."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def examine(
     """Examine all teams, or *only* one, and the user's rules. *opencode* is OpenCode's own directory, whose rules are
     also examined. With *fix*, make the repairs that lose nothing. Names of workflows are looked up in the *directory*.
 
-    Each finding has a level (`problem`, `warning` or `fixed`), the place and the nature of the problem, and what to do
+    Each finding has a level (`problem`, `warning` or `fixed`), and says where and what the problem is, and what to do
     about it.
     """
     if only and only not in store.teams():
@@ -154,7 +154,7 @@ def _without_effect(where: str, why: str, remedy: str) -> Finding:
 
 
 def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield the problems of the team's agents, messages, tasks and worktrees, also those that *fix* repaired."""
+    """Yield the problems of the team's agents, messages, tasks and worktrees, including those that *fix* repaired."""
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):  # the agent neither works nor ends
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -209,8 +209,8 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
 
 
 def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each inbox that was read beyond the last message, because messages were deleted by hand. With
-    *fix*, correct the inbox.
+    """Yield a problem for each inbox whose position is beyond the last message, because messages were deleted by hand.
+    With *fix*, correct the inbox.
     """
     for inbox, _ in store.scan(team, INBOX, []):
         last_number = store.last(team, MESSAGE)
@@ -284,7 +284,7 @@ _TEAM, _AGENT = "probe", "probe"
 def examine_client(
     client: str, root: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
 ) -> Iterator[Finding]:
-    """Test everything that the hooks of the client need. If *turn* is True, also have the client take a turn.
+    """Test everything that the hooks of the client need. If *turn* is True, also start the client for a turn.
 
     A finding of the level `good` says that something works.
     """
@@ -359,7 +359,7 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Have the client take a turn with its own settings. Return a finding that says whether a hook of `teams` ran."""
+    """Start the client for a turn with its own settings. Return a finding that says whether a hook of `teams` ran."""
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _store_with_mail(top)

@@ -1,4 +1,4 @@
-"""Reading flags and the environment: where the teams are, who calls, and in which team. Also reading small files in
+"""Read flags and the environment: where the teams are, who the caller is, and in which team. Also read small files in
 git's directories, such as HEAD. Of `teams`, this module imports only `errors`, and only to raise an error.
 """
 
@@ -23,7 +23,7 @@ OWN_PROGRAM = (
     "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
     "import_module(sys.argv.pop(1)).main()"
 )
-"""A word in the command line of the background programs of `teams`, such as the keeper of an agent."""
+"""A word in the command line of each background program of `teams`, such as the keeper of an agent."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 _LONGEST_LINE = 1 << 16
 """The most bytes of a line in one of git's files: a path or the name of a branch, with the word before it."""
@@ -87,9 +87,9 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, the nearest process first. The first
-    background program of `teams` is the last: a command of any agent may have started it, so the processes above it say
-    nothing.
+    """Yield the environments with which the processes above this one were started, the nearest process first. Stop
+    after the first background program of `teams`: any agent's command may have started it, so the processes above it
+    say nothing.
     """
     pid = os.getppid()
     while pid > 0:
@@ -101,8 +101,8 @@ def _environments_above() -> Iterator[dict[str, str]]:
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
-    """Return how the process *pid* was started: the entries of its environment if *what* is `environ`, its words if
-    *what* is `cmdline`. Return an empty list if the process has ended or belongs to another user.
+    """Return how the process *pid* was started: if *what* is `environ`, the entries of its environment; if *what* is
+    `cmdline`, the words of its command line. Return an empty list if the process has ended or belongs to another user.
     """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
@@ -200,15 +200,15 @@ def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
-    """Return the team that a command uses if it names none; "" if there is no team, or a choice between several."""
+    """Return the team that a command uses if it names none; "" if there is no team, or if several could be meant."""
     likely = likely_teams(names, is_open)
     return likely[0] if len(likely) == 1 else ""
 
 
 def store_address(flag: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
     """Return the address of the store and the source of the address: the *flag*, else the environment, else the address
-    *configured* in the user's `config.json`. If none of these has an address, return "" for it. The store is then files
-    below the root.
+    *configured* in the user's `config.json`. If none of them has an address, return "" for it, which means files below
+    the root.
     """
     if flag:
         return flag, "flag"
@@ -231,8 +231,8 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory that XDG_CONFIG_HOME names; "" if the variable is not set. Return "" also for a relative
-    path, which the specification of such variables says to ignore.
+    """Return the directory that XDG_CONFIG_HOME names; "" if the variable is not set, or has a relative path, which the
+    XDG specification says to ignore.
     """
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""
@@ -243,7 +243,7 @@ def absolute(directory: str, what: str, environ: Mapping[str, str]) -> str:
     clients. *what* names the setting in errors.
 
     Raises:
-        InvalidValue: The result is not absolute, so it would mean another directory in each current directory.
+        InvalidValue: The result is not absolute, so its meaning would depend on the current directory.
     """
     path = _expanded(directory, environ)
     if path.startswith("/"):

@@ -1,4 +1,4 @@
-"""The refusals of `teams`, each with its exit status, named as `errors.Busy`.
+"""The errors with which `teams` refuses a command, each with its exit status. Modules refer to them as `errors.Busy`.
 
     TeamsError (1)
     ├── InvalidValue (2)      ExtensionMissing · NoIdentity · NoTeam · WrongUsage
@@ -17,7 +17,7 @@
 An error that only a single, seldom used package raises is declared there, as a subclass of one of these. The table of
 exit statuses only grows. `code` is the class name in snake_case, for scripts.
 
-An error that is no refusal is a bug. Its traceback goes to a log, whose path is shown.
+Any other error is a bug. Its traceback goes to a log, whose path is shown.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class WaitRanOut(TeamsError):
 
     status = 14
     state: str = ""
-    """How the work stands, without the command to wait longer."""
+    """How the work stands, without the command that waits longer."""
 
 
 class DamagedRecord(TeamsError):
@@ -218,8 +218,8 @@ def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
 
 
 def report_bug(error: Exception, words: list[str]) -> TeamsError:
-    """Write the traceback of *error* to a log, and return the error to show to the user. Of *words*, the command line,
-    the log has only the name of the command, because the other words may be private.
+    """Write the traceback of *error* to a log, and return the error to show to the user. Of the command line *words*,
+    only the command's name is logged, because the other words may be private.
     """
     import tempfile
     import traceback

@@ -36,9 +36,9 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LADDER = (("TERM", 2.0), ("KILL", 2.0))
-"""The signals that are sent one after the other, each with the seconds that processes then have to end."""
+"""The signals to send one after the other, each with the seconds that processes then have to end."""
 _PATIENCE = 120.0
-"""The most seconds that a program of the user takes whose outcome is wanted."""
+"""The maximum number of seconds that a program of the user may take if its outcome is wanted."""
 _adopts_orphans = False
 _is_for_one_session = False
 
@@ -65,8 +65,8 @@ def adopt_orphans(alone: bool = False) -> None:
 
 
 def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start the function `main` of *module* as a background program of `teams`, which goes on after this process has
-    ended, and return the id of its process. Its output goes to *log*.
+    """Start the function `main` of *module* as a background program of `teams`, and return its process id. It keeps
+    running after this process has ended. Its output goes to *log*.
 
     The process does not become a descendant of this one. Some clients, when they end, end all descendants of their
     tools. The path of our packages is an argument of the program. If it were an environment variable, the programs that
@@ -256,7 +256,7 @@ def process_started(pid: int) -> str:
 
 
 def _started(pid: int) -> str:
-    """Return what `process_started` returns. If the system refuses to say, raise its OSError."""
+    """Return what `process_started` returns, but raise OSError if the system refuses to say."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()  # a name in parentheses may itself have some

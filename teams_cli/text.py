@@ -58,7 +58,7 @@ def whole_characters(data: bytes) -> bytes:
     """Return *data*, a JSON text, with U+FFFD in place of each half of a surrogate pair, such as half an emoji.
 
     Raises:
-        ValueError: *data* is no JSON text.
+        ValueError: *data* is not valid JSON.
     """
     if b"\\ud" not in data.lower() and b"\xed" not in data:  # there is no half, neither escaped nor encoded
         return data
@@ -104,8 +104,8 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
 
 
 def clipped(text: str, most: int, more: str = "") -> str:
-    """Return the text if it has at most *most* characters. Otherwise return its beginning with an ellipsis, together
-    *most* characters, and after it *more*, a text that says where the whole text can be read.
+    """Return the text if it has at most *most* characters. Otherwise return its beginning and an ellipsis, *most*
+    characters in all, followed by *more*, which says where the whole text can be read.
     """
     return text if len(text) <= most else f"{text[: most - 1]}…{more}"
 
@@ -133,7 +133,7 @@ def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 def quoted(text: str | None, mark: str = "  ") -> list[str]:
     """Return the lines of a text that somebody wrote, each after a *mark*; an empty list if the text is None. Agents
-    obey a line `next:` of the program. With the mark, no line of the text looks like such a line.
+    obey `next:` lines of the program, and the mark keeps lines of the text from looking like them.
     """
     return [f"{mark}{line}" for line in (text or "").splitlines()]
 
@@ -165,8 +165,8 @@ def bounded(lines: list[str], most: int, last_line: str) -> list[str]:
 def shortened(
     document: Any, fits: Callable[[Any], bool], lengths: Sequence[int], mark: Callable[[dict[str, Any], int], str]
 ) -> Any:
-    """Return a copy of the document that is so short that *fits* accepts it. First its long texts are cut, then its
-    long lists.
+    """Return a copy of the document that is short enough for *fits* to accept it. First its long texts are cut, then
+    its long lists.
 
     All texts are cut to the first of the *lengths* with which the document fits. *mark* gets the object with a cut text
     and the number of missing characters, and returns what is written after the text. If lists of the document itself
@@ -220,7 +220,7 @@ def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
 
 def one_part(text: str) -> str:
     """Return one part of an answer in a form that is safe for a terminal. Its further lines are indented: another agent
-    may have written them, and none is to look like a line of the program.
+    may have written them, and they must not look like lines of the program.
     """
     return safe(text).replace("\n", "\n  ")
 

@@ -1,4 +1,4 @@
-"""Command lines: which command the words mean, with which values, and who runs it in which team, on which store.
+"""Parse command lines: which command is meant, with which values, and who runs it in which team, on which store.
 
 The parser works from the declarations of commands. It is 40 ms faster than Typer, and knows which mistake was made.
 """
@@ -88,7 +88,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
 
 
 def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> None:
-    """Store the *words*, which are no options, in *values* as the values of the positional parameters."""
+    """Store the *words*, which are not options, in *values* as the values of the positional parameters."""
     positional = command.places
     unused = list(words)
     if len(positional) == 1 and positional[0].is_id and not positional[0].many and all(map(is_like_id, words)):
@@ -104,8 +104,8 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    """Convert *word* and store it in *values*, together with earlier values if the parameter takes several. Several
-    ids of an option are joined with commas.
+    """Convert *word* and store it in *values*, after earlier values if the parameter takes several. If an option takes
+    several ids, they are joined with commas.
     """
     try:
         value = parameter.convert(word)
@@ -141,8 +141,8 @@ def make_call(
     the person.
 
     If no name is given, the caller may be the human: the command has to be *for_person*, and typed by a person at a
-    terminal. *ask_at_terminal* asks the person at the terminal to allow an operation, and returns None if nobody is
-    there. In this case, the human is asked through the team's queue.
+    terminal. *ask_at_terminal* asks the person at the terminal to allow an operation. If it returns None, because
+    nobody is there, the human is asked through the team's queue.
     """
     root, root_source = root_directory(flags.get("root"), environ)
     (agent, agent_source), (team, team_source), token = _caller_and_team(flags, root, environ, for_person)
@@ -210,7 +210,7 @@ def _caller_and_team(
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
-    """Return the caller with this name. Refuse the name of the human to an agent whose client may not do everything."""
+    """Return the caller with this name. Raise an error if an agent with a restricted client calls itself the human."""
     if name == HUMAN and holder(environ):
         from teams_cli.clients import permissions
 

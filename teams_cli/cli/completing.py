@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
-"""The variables with the command line of zsh and fish, and with the kind of fish's request."""
+"""The variables that have the command line (from zsh and fish) and the kind of request (from fish)."""
 _GLOBAL_OPTIONS = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
 """Characters that only `shlex` can split at. Importing it takes as long as all the rest."""

@@ -117,7 +117,7 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs and the list items, which begin with a star, of a text, each on one line."""
+    """Return the paragraphs of a text, and its list items, which begin with a star, each on one line."""
     return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
@@ -162,7 +162,7 @@ _STATUSES = {
     15: "A file is damaged. It was left unchanged.",
     130: "The command was interrupted.",
 }
-"""The meanings of these exit statuses, instead of the docstrings of their error classes, if they have any."""
+"""The meanings of these exit statuses. They replace the docstring of the status's error class, if it has one."""
 
 
 def page() -> str:

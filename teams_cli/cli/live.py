@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _TICK = 1.0
-"""The seconds after which the view is drawn again without a key or a frame."""
+"""The seconds after which the view is drawn again even if no key was pressed and no frame came."""
 _SEQUENCES = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
 _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
 """The help for the keys. A narrow terminal leaves out the last ones."""
@@ -136,7 +136,7 @@ class LiveScreen:
         return [*head, *shown, *[Text()] * (room - len(shown)), foot]
 
     def _output(self, width: int) -> list[Text]:
-        """Return the output of the opened agent in lines; its history if `teams` did not start it."""
+        """Return the lines of output of the opened agent or, if `teams` did not start it, of its history."""
         output = self._output_of(self.opened)
         is_history = output and not isinstance(output[0], str)
         title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
@@ -150,7 +150,7 @@ class LiveScreen:
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """Return as many of the first *parts* as fit into *width* characters, with dots between them."""
+    """Return the first *parts*, as many as fit into *width* characters, with dots between them."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -226,8 +226,8 @@ class _FrameReader:
 
 @contextmanager
 def _keyboard() -> Iterator[list[int]]:
-    """In a `with` block, let keys be read at once, without waiting for the end of a line. The value is a list with the
-    file descriptor of the keyboard; empty if standard input is no terminal.
+    """In a `with` block, make each key readable at once, without waiting for the end of a line. The block gets a list
+    with the file descriptor of the keyboard; empty if standard input is not a terminal.
     """
     try:
         keyboard = sys.stdin.fileno()
@@ -283,8 +283,8 @@ _STATES = {
 
 
 def _head(frame: Frame, width: int) -> list[Text]:
-    """Return three lines: the team, the progress of its work, and an estimate of the end. The number of failed tasks is
-    in the second line or, if this has no room, in the third.
+    """Return three lines: the team, the progress of its work, and an estimate of when it ends. The number of failed
+    tasks is in the second line or, if it has no room, in the third.
     """
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")

@@ -25,7 +25,7 @@ _HELP = {"--help", "-h"}
 _WITH_VALUE = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
 """The options of every command that take a value, and the names of the values."""
 _SECONDS_FOR_REPORT = 2
-"""Seconds for the report of an interrupted wait. Then the process ends even without the report."""
+"""The seconds that an interrupted wait has for its report. Then the process ends even without it."""
 
 
 def main() -> int:
@@ -68,7 +68,7 @@ def _refuse_unexpected(error: Exception, words: list[str]) -> int:
 
 
 def _is_directory_gone() -> bool:
-    """Return whether the current directory was removed. An error that follows from its removal is no bug."""
+    """Return whether the current directory was removed. An error caused by its removal is not a bug."""
     try:
         os.getcwd()
     except OSError:
@@ -125,10 +125,10 @@ def _run(words: list[str]) -> int:
 
 
 def _call_after_sign_of_life(words: list[str]) -> Call | None:
-    """The command line asks for help or is mistaken. Return the call that it describes, so that the help fits the
-    caller's team. If the command line names an agent, record that this agent is alive.
+    """Return the call for a command line that asks for help or has a mistake, so that the help fits the caller's team.
+    If the command line names an agent, record that this agent is alive.
 
-    Return None if the call can't be made. Return None as well for a mistaken command line that names no agent.
+    Return None if the call can't be made, or if the command line has a mistake and names no agent.
     """
     from teams_cli.environment import look_up
 
@@ -248,8 +248,8 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
 
 
 def _around_sleep(asleep: bool) -> None:
-    """While the command is *asleep*, SIGTERM only wakes it, so that it can say how to continue. At work, SIGTERM ends
-    it at once, because what it does may be half done.
+    """Choose how SIGTERM is handled. While the command is *asleep*, SIGTERM only wakes it, so that it can say how to
+    continue. While it works, SIGTERM ends it at once, because its work may be half done.
     """
     import signal  # slow to import; few commands sleep
 
@@ -274,7 +274,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
 
 
 def _die() -> int:
-    """End the process by SIGTERM, so that its parent sees this. Return the status if it goes on for a moment."""
+    """End the process by SIGTERM, so that its parent sees the signal. Return the status in case it runs on briefly."""
     import signal
 
     os.kill(os.getpid(), signal.SIGTERM)
@@ -282,7 +282,7 @@ def _die() -> int:
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
-    """Let the command answer, and print the answer; if the answer is a server, run it. Return the exit status."""
+    """Run the command and print its answer; if the answer is a server, run the server. Return the exit status."""
     from teams_cli.commands.call import Outcome, Service, Stream
 
     def begin(document: Any) -> bool:  # shows the first part of an answer before a wait
@@ -360,8 +360,8 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _line_break_between_streams() -> str:
-    """Return a line break if the two streams go to different places, else "". Tools that join them afterwards drop
-    the last line break of standard output.
+    """Return a line break if stdout and stderr go to different places, else "". Tools that join the two streams later
+    drop the last line break of stdout.
     """
     try:
         is_same_stream = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))

@@ -12,7 +12,7 @@ from teams_cli.names import is_id, is_name, is_number
 _ALIKE = 0.75
 """The least similarity of a mistyped word to the word that was probably meant. Below this, guesses would mislead."""
 _SYNONYM_ALIKE = 0.85
-"""The same for a synonym of a command. It is higher than for names, because synonyms are many and short."""
+"""The same for a synonym of a command. It is higher than `_ALIKE`, because there are many short synonyms."""
 _NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
 _ASSIGNING_OPTIONS = ("--assign", "--assignee", "--assigned-to", "--to")
 _ASSIGNING_OPTION_OF = {"create-task": "--for", "update-task": "--owner"}
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
-    """Return the error for an unknown command, with the command line that was meant or the most similar command."""
+    """Return the error for an unknown command. It names the command line meant, or the most similar command."""
     every = commands.every()
     usages = {command.name: command.whole_usage for command in every.values()}
     for command in every.values():
@@ -66,8 +66,8 @@ def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]
 
 
 def _by_name(name: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line for the command with this *name* or synonym, with the *arguments* in their places; "" if
-    there is no such command. Some synonyms stand for another command if the first argument is a task or an agent.
+    """Return the command line for the command with this *name* or synonym, with the *arguments* filled in; "" if there
+    is no such command. Some synonyms stand for another command if the first argument is a task or an agent.
     """
     narrower = name
     if arguments and _is_task(arguments[0]):
@@ -156,7 +156,7 @@ _PLACES = {
     "TEXT": ("message", "body", "content"),
     "TO": ("agent", "recipient"),
 }
-"""For some arguments of commands, names of options that users write instead of the argument."""
+"""For some arguments of commands, the options that users write instead of them."""
 _OPTIONS = {
     "--status completed": "done complete completed finish finished",
     "--result": "comment note notes summary output",
@@ -171,7 +171,7 @@ _OPTIONS = {
 
 
 def without_value(parameter: Parameter) -> errors.WrongUsage:
-    """Return the error for an option of which the value is missing."""
+    """Return the error for an option whose value is missing."""
     return errors.WrongUsage(f"{parameter.flags[0]} needs {parameter.metavar}", f"Write: {_with_example(parameter)}")
 
 
@@ -185,7 +185,7 @@ def _with_example(parameter: Parameter) -> str:
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """Return the error for a *value* that is no number, or none of the choices. It names the choice that was meant."""
+    """Return the error for a *value* that is not a number or not one of the choices. It names the choice meant."""
     if not parameter.choices:
         how = "Give a number." if parameter.positional else f"Write: {_with_example(parameter)}"
         return errors.WrongUsage(f"{parameter.flags[0]} takes a number, not {value!r}", how)

@@ -47,13 +47,13 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
 _MOST = 20_000
 """The most bytes of an answer to a program. The shells of clients keep 10 to 30 KB."""
 _ROOM_FOR_REST = 200
-"""Bytes for the line that says how to get the rest."""
+"""The bytes reserved for the line that says how to get the rest."""
 _TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
 """The lengths in characters to which texts are cut, tried in turn."""
 
 
 def _bounded(command: Command, document: Any, words: Words) -> list[str]:
-    """Return the lines of the answer. If they are more than the client of an agent would keep, texts are cut and rows
+    """Return the lines of the answer. If they have more bytes than an agent's client would keep, texts are cut and rows
     left out, and a line at the end or the beginning says how to get the rest.
     """
     lines, is_table = _lines(words(document))
@@ -140,8 +140,8 @@ def mark(owner: dict[str, Any], missing: int) -> str:
 
 
 def _how_to_show(document: dict[str, Any]) -> str:
-    """Return the command or the path with all of a *document*; "" if there is neither. The command writes to a file,
-    unless the document is a message, which is short.
+    """Return the command that shows all of a *document*, or the path of a file with all of it; "" if there is neither.
+    The command writes to a file, unless the document is a message, which is short.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None
@@ -159,7 +159,7 @@ def _how_to_show(document: dict[str, Any]) -> str:
 
 
 def _narrowed(row: list[str]) -> list[str]:
-    """Return the row with its very long cells cut, except the last: the widest cell of a column widens every row."""
+    """Return the row with very long cells cut, except the last cell: one wide cell widens its column in every row."""
     *cells, last = row
     if max(map(len, cells), default=0) <= _WIDEST:
         return row
@@ -221,9 +221,9 @@ def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
 
 
 _WIDEST = 80
-"""The most characters of a cell, except the last of its row."""
+"""The most characters of a cell. The last cell of a row may be longer."""
 _READABLE = 20
-"""The fewest characters on a line with which a text can be read."""
+"""The minimum number of characters on a line for a text to be readable."""
 _STYLES = {
     "completed": "green",
     "failed": "red",

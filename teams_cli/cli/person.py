@@ -1,4 +1,4 @@
-"""The person at the terminal, who sees one question at a time and the seconds left."""
+"""Ask the person at the terminal one question at a time, and show the seconds left."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _InputLines:
         self.has_ended = False
 
     def forget(self) -> None:
-        """Drop what was typed before the question was shown, because this can't be the answer."""
+        """Drop what was typed before the question was shown, because it can't be the answer."""
         if sys.stdin is not None and sys.stdin.isatty():
             import termios
 

@@ -23,7 +23,7 @@ class Progress:
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._shown: dict[str, str] = {}
-        """The status that was last shown of each task."""
+        """The status that was last shown for each task."""
         self._handlers: dict[int, Any] = {}
         self.on_begin: Callable[[str], object] | None = None
 
@@ -47,7 +47,7 @@ class Progress:
         """Continue to show the progress after a question."""
 
     def begins(self, team: str) -> None:
-        """Record that the run begins in the *team*: if `on_begin` is set, call it with the name of the team."""
+        """Call `on_begin`, if it is set, with the name of the *team* in which the run begins."""
         if self.on_begin:
             self.on_begin(team)
 
@@ -59,7 +59,7 @@ class Progress:
                 sys.stderr.flush()
 
     def update(self, tasks: list[Task], workers: list[str]) -> None:
-        """Show the *tasks* of which the status has changed. *workers* are the names of the workers that are running."""
+        """Show the *tasks* whose status has changed. *workers* are the names of the workers that are running."""
         for task in tasks:
             if self._shown.get(task.id, "pending") != task.status:
                 self._shown[task.id] = task.status

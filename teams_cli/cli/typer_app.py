@@ -1,4 +1,4 @@
-"""Typer over the declarations: help on a terminal, and completion for the shells that `completing` does not answer."""
+"""Typer with the declarations of commands: help on a terminal, and completion for shells that `completing` lacks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
-    """Show these options in the help. They are handled before Typer is loaded."""
+    """Declare these options, so that the help shows them. They are handled before Typer is loaded."""
 
 
 def _function(command: Command) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Requests of programs: commands called with JSON, for MCP and HTTP."""
+"""Requests from programs: commands called with JSON, through MCP or HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object from its keys and values, for the parser of a request.
 
     Raises:
-        InvalidValue: A key is there twice. One of the values would be lost.
+        InvalidValue: A key occurs twice, so one of its values would be lost.
     """
     document: dict[str, Any] = {}
     for key, value in pairs:
@@ -50,8 +50,7 @@ _WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\
 _NAMES = "|".join(sorted((command.name for command in offered()), key=len, reverse=True))
 _COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
 _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
-"""Matches the text that may follow the arguments of a command. Before any other text, the words are part of a
-sentence.
+"""Matches the text that may follow the arguments of a command. If other text follows, the words are part of a sentence.
 """
 _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
@@ -74,7 +73,7 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """Return the parameters that *words* set, with their values; None if they are not arguments of the command."""
+    """Return the parameters that *words* set, with their values; None if *words* are not arguments of the command."""
     unfilled_places, tokens = command.places, _WORD.findall(words)  # places are parameters without a `--`
     arguments: list[tuple[Parameter, str]] = []
     while tokens:
@@ -163,7 +162,7 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _model(name: str, spelling: Spelling) -> type[BaseModel]:
-    """Return the model of pydantic for a request of the command *name*, with its fields in the *spelling*."""
+    """Return the pydantic model for a request of the command *name*, with its fields in the *spelling*."""
     from pydantic import ConfigDict, create_model
 
     fields: Any = {parameter.name: _field(parameter, spelling) for parameter in parameters(commands.get(name))}
@@ -172,7 +171,7 @@ def _model(name: str, spelling: Spelling) -> type[BaseModel]:
 
 
 def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
-    """Return the type of a parameter and its declaration, for the model of pydantic that checks a request."""
+    """Return the type of a parameter and its declaration, for the pydantic model that checks a request."""
     from typing import Annotated, Literal
 
     from pydantic import AliasChoices, BeforeValidator, Field
@@ -194,14 +193,14 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
 
 
 class Sender:
-    """The team and the caller that a request names inside itself, as requests of other systems do."""
+    """The team and the caller that a request names in its own JSON, as requests of other systems do."""
 
     def __init__(self, command: Command, request: Mapping[str, Any]) -> None:
-        """Read the team and the caller that a *request* names. The attribute `arguments` has the other values, which
+        """Read the team and the caller that a *request* names. The attribute `arguments` gets the other values, which
         are for the command.
 
         Raises:
-            InvalidValue: Team or caller are not valid.
+            InvalidValue: The team or the caller is not valid.
         """
         self.arguments = dict(request)
         self.team = ""
@@ -214,19 +213,19 @@ class Sender:
         self.type = _checked_text("agentType", info.get("agentType"))
 
     def refuse_other_team(self, team: str) -> None:
-        """Raise an error if the request names another team than *team*, the team in the request's address. *team* is ""
-        if the address names none.
+        """Raise an error if the request names a different team than *team*, the one in the request's URL ("" if there
+        is none).
 
         Raises:
-            InvalidValue: There are two teams.
+            InvalidValue: The request and its URL name different teams.
         """
         other = self.team or self.arguments.get("teamName")  # the latter is for a command whose parameter is the team
         if team and other not in (None, "", team):
             raise errors.InvalidValue(f"the request names two teams, {team} and {other}", "Name one of them.")
 
     def known_as(self, agent: str) -> str:
-        """Return the name of the sender; "" if it is not known. *agent* is the name that the server knows without the
-        request, or "" if it knows none.
+        """Return the name of the sender; "" if it is not known. *agent* is the name given outside the JSON of the
+        request; "" if none was given.
 
         Raises:
             InvalidValue: The request names another sender than *agent*, or gives the display name or the type of a
@@ -283,9 +282,9 @@ def _checked_text(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """Return the call that runs one request in the name of *agent*, or of nobody if *agent* is "". The call has the
-    store and the configuration of *base*, the call that started the server, and also the team of *base* unless *team*
-    is given. If a rule of the user says `ask`, the human is asked.
+    """Return the call that runs one request in the name of *agent*; of nobody if *agent* is "". The call has the store
+    and the configuration of *base*, the call that started the server, and its team unless *team* is given. If a rule of
+    the user says `ask`, the human is asked.
     """
     team = team or base.given_team
     caller = None
@@ -301,7 +300,7 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
-    """Return the *value*, and where it comes from: the request, unless the server was started with the same value."""
+    """Return the *value* and its source: the request, unless the server was started with the same value."""
     server_value, server_source = base.sources.get(key, ("", "unset"))
     return value, server_source if value == server_value else "request"
 

@@ -74,8 +74,8 @@ class Watchers:
                 watch.close()
 
     def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, at most a second. If *watch* is None, begin to watch instead. Return the watch, and the
-        topics that may have changed. The watch is None if the store can't be read now.
+        """Wait for a change, at most a second, or begin to watch if *watch* is None. Return the watch, and the topics
+        that may have changed. The returned watch is None if the store can't be read now.
         """
         try:
             if watch is None:  # before there was a watch, anything may have changed
