@@ -57,7 +57,7 @@ def boot_id() -> str:
     """Return a text that differs for each start of the machine; `unknown` if the system has none.
 
     Raises:
-        StorageFailed: The id can't be read just now. Any other text would make all leases count as expired, and all
+        StorageFailed: The id can't be read just now. With a made-up id, all leases would count as expired, and all
             processes as ended.
     """
     global _boot_id

@@ -445,8 +445,8 @@ def _messages(frame: Frame, width: int) -> list[Text]:
 
 
 def _indented(head: Text, text: str, width: int, most_lines: int, style: str = "default") -> list[Text]:
-    """Return at most *most_lines* lines of *width* characters with the *text*, of which the last line may be cut. The
-    first line begins with *head*, and the others are indented by the width of *head*.
+    """Return at most *most_lines* lines of *width* characters with the *text*; the last line may be cut. The first line
+    begins with *head*, and the others are indented by the width of *head*.
     """
     room = max(20, width - head.cell_len)
     parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Write the *document* of an answer to *out*. The text is made by *words*, or else by what the command declares."""
+    """Write the *document* of an answer to *out*. *words* makes the text from it; if None, the function that the
+    command declares does.
+    """
     if as_json:
         out.write(dumps(document) + "\n")
         return

@@ -156,8 +156,8 @@ def grows(profile: Profile) -> bool:
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """Return the tokens that the client *printed* for the turn alone, next to a count that may cover its whole session.
-    Return None if the client does not print such a count.
+    """Return the tokens that the client *printed* for the turn alone, apart from a count that may cover its whole
+    session. Return None if the client does not print such a count.
     """
     if "turn" not in profile.usage:
         return None

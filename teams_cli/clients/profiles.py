@@ -46,7 +46,7 @@ class Profile(Record):
 
     *session_id* and *output* say where the session id and the answer are in the output. The key `from` is `preset`,
     `stdout`, `json` (a JSON document), `items` (one of its items) or `lines` (a line of JSON). The last document that
-    matches `match` counts, and `path` is a path in it. *usage* finds counts of tokens in the same way: `input`,
+    matches `match` is used, and `path` is a path in it. *usage* finds counts of tokens in the same way: `input`,
     `cached` and `output` are paths of numbers to add, and `each` is the path of an object with counts for each model.
     `grows` means that the client counts from the beginning of its session. If only some of its versions do this, `turn`
     has the paths of the counts for the turn alone: a count that has grown by less than the turn used was started anew

@@ -49,7 +49,7 @@ def fits(kind: type[Record], document: object) -> bool:
 
 
 def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
-    """Whether the *document*, and each record within it, has every field that this version always stores. Otherwise
+    """Whether the *document*, and each record within it, has every field that this version always stores. If not,
     defaults must be filled in.
     """
     if kind not in _always_present:

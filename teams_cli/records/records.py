@@ -94,7 +94,7 @@ class Record:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """Make a record from a checked JSON object. The record keeps the *document*, so it must not be changed
+        """Make a record from a checked JSON object. The record keeps the *document*, which must not be changed
         afterwards.
         """
         attributes = cls.attributes

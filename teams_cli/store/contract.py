@@ -344,7 +344,7 @@ class Store:
         """Delete a closed team with all its records. *kind* is the kind of team records.
 
         Raises:
-            StaleRevision: The team's record does not have that *revision* any more; nothing was deleted.
+            StaleRevision: The team's record no longer has that *revision*; nothing was deleted.
             NotFound: There is no such team.
         """
         raise NotImplementedError

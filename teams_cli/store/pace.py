@@ -158,7 +158,7 @@ def sleep_until(
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
     """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes. Before and after each sleep, call the
-    functions that `meanwhile` has.
+    functions in `meanwhile`.
     """
     act, around_sleep = meanwhile.act, meanwhile.around_sleep
     # `act` returns the seconds until its next call.

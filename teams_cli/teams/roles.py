@@ -60,7 +60,7 @@ def _nearest_rule(
 ) -> str:
     """Return the decision on the *operation* for the first role in *ancestry* that has one, or else for `*`; "" if no
     role has one. Decisions are in *rules*, by role, and in the lists `allow` and `deny` of the *definitions* of roles.
-    If a role has several decisions, the strictest counts.
+    If a role has several decisions, the strictest applies.
     """
     for role in [*ancestry, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]

@@ -122,7 +122,7 @@ class Layout:
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """Return the labels of a kind that have a directory of marks, even if no mark is in it any more."""
+        """Return the labels of a kind that have a directory of marks, even if the directory is empty by now."""
         if not kind.label:
             return []
         return sorted({label_of(name) for name in self.names_in_index(team, kind)})
@@ -183,7 +183,7 @@ def _checked(name: str) -> str:
 
 
 def noted_number(names: Iterable[str]) -> int:
-    """Return the highest number that the file *names* of a directory note, in `.last.<number>`; 0 if none does."""
+    """Return the highest number noted by a file `.last.<number>` among the *names* in a directory; 0 if none is."""
     digits = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max(map(int, filter(is_number, digits)), default=0)
 

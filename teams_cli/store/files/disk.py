@@ -196,7 +196,7 @@ def commit(temp: str, path: str) -> None:
 
 
 def put(temp: str, path: str) -> None:
-    """Move the file *temp* to *path*; if that fails, remove it. The move is durable once `confirm` returns."""
+    """Move the file *temp* to *path*; if that fails, remove *temp*. The move is durable once `confirm` returns."""
     try:
         os.rename(temp, path)
     except OSError as error:

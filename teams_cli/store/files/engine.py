@@ -71,8 +71,8 @@ class FileStore(Store):
         self._durable = "", b""
         """The path and the bytes of the record that this process stored and synced last, so it is durable."""
         self._last_sent: dict[str, tuple[int, Sequence[str]]] = {}
-        """By team: the number and the recipients of the message that this process sent last. `glance` need not find
-        this message.
+        """By team: the number and the recipients of the message that this process sent last, which `glance` need not
+        look for.
         """
         disk.check_owner(self.address)
 
