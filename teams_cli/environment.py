@@ -70,8 +70,8 @@ class Holder:
 
 
 def holder(environ: Mapping[str, str]) -> Holder | None:
-    """Return the agent that runs this command if it is held to a permission level below `all`, and otherwise None. The
-    environments of this process and of the processes above it say so.
+    """Return the agent that runs this command, as found in the environments of this process and of the processes above
+    it. Return None unless the agent is held to a permission level below `all`.
 
     A held process may give its children any environment. So the agent is taken from the highest held process. The level
     is the lowest that any of the held processes has.

@@ -101,7 +101,7 @@ def each_name(words: Iterable[str]) -> list[str]:
 
 
 def is_like_id(word: str) -> bool:
-    """Return whether *word* is a number, an id of any kind, or several numbers and ids with commas between them."""
+    """Return whether *word* is a number, an id of any kind, or several numbers and ids separated by commas."""
     refs = [ref for ref in word.split(",") if ref]
     for ref in refs:
         kind = ref.partition("-")[0]

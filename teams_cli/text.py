@@ -126,7 +126,7 @@ def counts_of(by_status: dict[str, int]) -> str:
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return the first *most* names with commas between them. If there are more names, add the number of the others."""
+    """Return the first *most* names, separated by commas. If there are more names, add the number of the others."""
     first = ", ".join(names[:most])
     return f"{first} and {len(names) - most} more" if len(names) > most else first
 
@@ -226,7 +226,7 @@ def one_part(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """Return the text with all characters escaped that could change what a terminal shows or does."""
+    """Escape all characters of the text that could change what a terminal shows or does, and return the text."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(map(_safe_character, text))

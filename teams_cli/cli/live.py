@@ -150,7 +150,7 @@ class LiveScreen:
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """Return the first *parts*, as many as fit into *width* characters, with dots between them."""
+    """Return the first *parts*, separated by dots: as many as fit into *width* characters."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part

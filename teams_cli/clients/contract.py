@@ -104,11 +104,10 @@ class Daemon(NamedTuple):
 class Seat(NamedTuple):
     """The properties of a client in a terminal.
 
-    *headless* is a text of words with blanks between them. A client with one of these words in its command line runs
-    without a person. To wake the client, the *ways* are tried one after the other; *stops* are the ways to interrupt
-    it. *resume* are the options that open an earlier session, *first* are the options that begin a session with a
-    prompt, and *set* has environment variables for the client. *titles* maps characters in the title of its window to
-    states.
+    *headless* is a text of words separated by blanks. A client with one of these words in its command line runs without
+    a person. To wake the client, the *ways* are tried one after the other; *stops* are the ways to interrupt it.
+    *resume* are the options that open an earlier session, *first* are the options that begin a session with a prompt,
+    and *set* has environment variables for the client. *titles* maps characters in the title of its window to states.
 
     If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
     then unknown until its next tool call or the end of the turn. *password_variable* names the variable with the

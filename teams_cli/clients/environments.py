@@ -67,7 +67,7 @@ def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def identity(team: str, agent: str, name: str, type: str) -> dict[str, str]:
-    """Return the variables that say who an agent is, under our names and those of OpenCode Teams."""
+    """Return the variables that say who an agent is, under our own names and under the names in OpenCode Teams."""
     variables = {"TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
     for prefix in ("TEAMS", "OPENCODE"):
         variables |= {f"{prefix}_AGENT_ID": agent, f"{prefix}_AGENT_NAME": name, f"{prefix}_AGENT_TYPE": type}

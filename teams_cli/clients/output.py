@@ -120,7 +120,7 @@ def _matches(document: Any, wanted_values: Mapping[str, Any]) -> bool:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """Return the value at the *path*, which is keys with dots between them; None if there is no such value."""
+    """Return the value at the *path*, which is keys separated by dots; None if there is no such value."""
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
     return document
@@ -226,8 +226,8 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
     """Return the time from which the model's provider accepts requests again, found in what a failed client *printed*;
     None if the client failed for another reason.
 
-    A printed time of day stands for the next such time after *now*. It is in the printed time zone, or else in the time
-    zone of *now*.
+    A printed time of day stands for the next such time after *now*. Its time zone is the printed one, or else that of
+    *now*.
     """
     import re
 

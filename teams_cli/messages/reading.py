@@ -40,9 +40,9 @@ class Reading(list[dict[str, object]]):
 
 
 class Selection:
-    """Says which messages to show: only messages from *sender*, only those with numbers above *since*, and at most
-    *limit* of them. *room* is the number of bytes into which they must fit. "" and 0 set no limit. With *handled*,
-    handled messages are shown too.
+    """Selects the messages to show: only messages from *sender*, only numbers above *since*, and at most *limit* of
+    them. *room* is the number of bytes into which they must fit. "" and 0 set no limit. With *handled*, handled
+    messages are shown too.
     """
 
     def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:

@@ -60,7 +60,7 @@ _LONGEST_SLEEP = 240.0
 
 class Alarm:
     """Ends the sleep in `sleep_until` even without a change in the team: at a certain time, or at the end of a process
-    of this machine. The alarm is set anew for each sleep: `sleep_until` clears it, then calls *ready*, which sets it.
+    of this machine. The alarm is set again for each sleep: `sleep_until` clears it, then calls *ready*, which sets it.
     """
 
     def __init__(self) -> None:

@@ -69,7 +69,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
     Raises:
         NoIdentity: The caller did not say who it is.
         TeamNotFound: There is no such team.
-        NotAllowed: The caller is no active member, its token is wrong, or its role may not do the operation.
+        NotAllowed: The caller is not an active member, its token is wrong, or its role may not do the operation.
         NeedsHuman: The rules say to ask the human, and the human did not allow it.
         WrongState: The team is closed.
     """
@@ -93,7 +93,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
     """Refuse a command that only reads, if the rule for this *operation* forbids it to the caller's role. If the rule
-    is `ask`, the human is asked. A caller who is no member is not refused.
+    is `ask`, the human is asked. A caller who is not a member is not refused.
 
     Raises:
         NotAllowed, NeedsHuman: As for `require`.

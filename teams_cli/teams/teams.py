@@ -99,7 +99,7 @@ class Team(Record):
         return [member.agent_id for member in self.roster() if member.active]
 
     def names_in_words(self, *more: str) -> str:
-        """Return the names of the active members and the names *more*, with commas, for an error."""
+        """Return the names of the active members and the names *more*, separated by commas, for an error message."""
         return ", ".join([*self.active_names(), *more]) or "none has joined yet"
 
     def roster(self) -> list[Member]:
@@ -115,7 +115,7 @@ class Team(Record):
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
-        """Return the team with *member*, in place of a member of the same name, or else last."""
+        """Return the team with *member*, which replaces a member of the same name or is added at the end."""
         members = {old.agent_id: old for old in self.members}
         return self.having(members=list({**members, member.agent_id: member}.values()))
 

@@ -3,17 +3,17 @@ commit, and marks.
 
 No number is given twice, even if the file that had the number is gone. The highest number is noted in the name of an
 empty file, `.last.<number>`. The listing of the directory, which is needed anyway, shows this note. The note becomes
-durable together with the directory's entry for the record. It is raised after the record was stored. If the note is
+durable together with the directory's entry for the record. It is updated after the record was stored. If the note is
 missing or too low, as after a crash or with files of an older version, the records show the number.
 
 Records that are created or changed together are first written into one file, `.together`. The rename of this file is
-the commit, so either all of them are stored or none. The next change in the directory, mostly by the same process,
-gives each record its own file and removes `.together`. Until then readers find the records in `.together`.
+the commit, so either all of them are stored or none. The next change in the directory, usually made by the same
+process, gives each record its own file and removes `.together`. Until then readers find the records in `.together`.
 
 Marks are empty files that show which records have a label or owe a notice, so that not all records need to be read.
 Marks of a label are in `<label>/` for numbers below a thousand, and in `<label>.<thousand>/` for each further thousand.
-With 10,000 tasks in a single directory, `claim-task --next` would take 9 ms instead of 1.6. Version 0.1 put all marks
-of a label into `<label>/`.
+With 10,000 tasks in a single directory, `claim-task --next` would take 9 ms instead of 1.6 ms. Version 0.1 put all
+marks of a label into `<label>/`.
 """
 
 from __future__ import annotations
@@ -399,7 +399,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
     """Return the *stems* that are ids with this *prefix*: first those with a number, lowest first, then those with a
-    name, as other programs give their tasks.
+    name instead, such as tasks of other programs.
     """
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]

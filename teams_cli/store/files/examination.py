@@ -126,7 +126,7 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each file of packed messages whose number is not the one in its first line."""
+    """Yield a finding for each file of packed messages that has fewer or more messages than its first line says."""
     log = store.log(team)
     for segment in log.segments():
         packed = Packed(f"{log.directory}/{segment}")

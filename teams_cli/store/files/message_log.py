@@ -3,8 +3,9 @@
 A thousand messages share a directory. Each message is written once and never changed. The history has one JSON object
 on each line. It only describes changes: nothing is decided by it.
 
-Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`. This file was
-written before the messages were removed. So a reader lists the directory first and then looks for `packed.json`.
+Older versions packed the messages of a closed team: all messages of a directory went into one file, `packed.json`. This
+file was written before the messages were removed. So a reader lists the directory first and then looks for
+`packed.json`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A thousand messages share a directory, which no longer changes once it is full. The index of such a directory is one
 file with a line for each message, below `<root>/index/<team>/`. The first search makes this file. The index may be
-removed at any time, and is made again if it does not fit its directory.
+removed at any time, and is made again if it does not match its directory.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class InotifyWatch:
             any_new = True
 
     def _watch(self, path: str) -> None:
-        """Watch the directory. If the system has no watch left for it, `slow` says so from now on."""
+        """Watch the directory. If the system has no watch left, set `slow` to the reason."""
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:
