@@ -54,7 +54,7 @@ def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """Return the newest changes, oldest of them first, each with its position. *limit* is the most changes to return,
+    """Return the newest changes, sorted from old to new, each with its position. *limit* is the most changes to return,
     and *moment* the earliest time of a change; None sets no limit. The history is read backwards, and only as far as
     needed.
     """

@@ -80,8 +80,8 @@ def glance(path: str) -> bytes:
     """Return the bytes of a small file. Return empty bytes if the file can't be read, or has more bytes than most
     records.
 
-    It is not checked that this is a regular file, because the check would take as long as reading. So `glance` is only
-    for files whose content proves that they are complete.
+    The function does not check that this is a regular file, because the check would take as long as reading. So use it
+    only for files whose content proves that they are complete.
     """
     try:
         descriptor = os.open(path, _READ)
