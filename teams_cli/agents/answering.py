@@ -1,5 +1,5 @@
-"""Answers in place of a busy agent. While the agent works on, a question is answered by a copy of the agent with its
-whole history, or by a command that the agent named. An agent with neither gets the question in its inbox.
+"""Answer questions on behalf of busy agents. While the agent continues to work, a copy of it with its whole history
+answers, or a command that the agent has set. An agent with neither gets the question in its inbox.
 
 Each question has a background process that collects its answers. This process outlives the command that asked the
 question.
@@ -35,22 +35,22 @@ from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member
 
 SHADOW = "TEAMS_SHADOW"
-"""The variable that is set for a process inside a copy of an agent."""
+"""The environment variable that is set for processes inside a copy of an agent."""
 SHORT = 500
-"""How many characters of an answer, or of an error, a notice shows."""
+"""Maximum number of characters of an answer or error that a notice shows."""
 _MOST_PRINTED = 8 << 20
-"""How many bytes of the output of a copy are read."""
+"""Maximum number of bytes that are read of a copy's standard output, and of its standard error."""
 _RETRY_AFTER = 0.2
-"""Seconds after which a busy store is tried again."""
+"""Seconds to wait before trying a busy store again."""
 _DONE = "all were asked\n"
-"""The last line in the log of a process that has collected the answers."""
+"""The last line that a process writes to its log when it has collected all answers."""
 
 
 class Shadow:
-    """A process that answers a question in the place of an agent, such as a copy of the agent's session.
+    """A process that answers a question in place of an agent, such as a copy of the agent's session.
 
     The process gets the question and prints the answer. *may_be_gone* says that the agent's session may no longer
-    exist: if the process then fails, the agent itself is asked.
+    exist: if so, and if the process fails, the agent itself is asked.
     """
 
     may_be_gone = False
@@ -63,8 +63,8 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """Run the process for at most *patience* seconds, then end everything that it started. Returns the answer and
-        False. If there is no answer, returns the reason and True.
+        """Run the process for at most *patience* seconds, then kill everything that it started. Returns the answer and
+        False, or the reason why there is no answer and True.
         """
         try:
             done = self._run_process(patience)
@@ -80,7 +80,7 @@ class Shadow:
         return (answer, False) if answer else ("the fork gave no answer", True)
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
-        """Whether the process could not answer."""
+        """Whether the process failed to answer."""
         return done.returncode != 0
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> str:
@@ -97,7 +97,7 @@ class Shadow:
 
 
 class AnswerCommand(Shadow):
-    """A command that the agent named to answer in its place. It gets the question as JSON on its standard input."""
+    """A command that the agent set to answer in its place. It gets the question as JSON on its standard input."""
 
     def __init__(
         self, store: Store, question: Question, member: Member, environ: Mapping[str, str], session: Session | None
@@ -121,10 +121,10 @@ def run_to_end(
     words: list[str], stdin: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
     """Run the command *words* until it ends, with *stdin* as its input. Returns its exit status and the beginning of
-    its output. Processes that the command leaves behind are not waited for.
+    its output. Does not wait for processes that the command leaves behind.
 
     Raises:
-        subprocess.TimeoutExpired: The command takes longer than *patience* seconds. It still runs then.
+        subprocess.TimeoutExpired: The command takes longer than *patience* seconds. It is still running.
         OSError: The command can't be started.
     """
     # Files instead of pipes: a process that is left behind would keep a pipe open.
@@ -156,9 +156,9 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Ask all members who have not answered the question yet. A member gets the question in its inbox if it has no
-    session, no terminal and no command that answers. A new process collects the answers of the other members. Returns
-    the id of this process; None if there are no other members.
+    """Ask all members who have not answered the question yet. A member that has no session, no terminal and no command
+    that answers gets the question in its inbox. A new process collects the answers of the other members. Returns the id
+    of this process; None if there are no other members.
     """
     team = teams.get(store, question.team_name)
     members = [member for name in question.waiting_for if (member := team.member(name)) is not None]
@@ -181,9 +181,9 @@ def is_cut_off(store: Store, question: Question) -> bool:
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox, and return True. Return False if the process that collects answers
-    must ask instead: the member has a command that answers, or a session that may be copied, or its inbox could not be
-    changed.
+    """Put the question into the member's inbox, and return True. Return False if the process that collects answers must
+    ask instead: the member has a command that answers, or a session that may be copied, or its inbox could not be
+    written.
     """
     if member.answer:
         return False
@@ -212,8 +212,8 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Record the answer of a copy of the member, or of the command that the member named. If it has neither, or if the
-    copy failed and the member's session may be gone, put the question into the member's inbox.
+    """Get an answer from a copy of the member, or from the command that the member set, and record it. If there is
+    neither, or if the copy failed and the member's session may be gone, put the question into the member's inbox.
     """
     try:
         session = sessions.find(store, question.team_name, member.agent_id)
@@ -239,7 +239,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write*, and repeat it while the store is busy or fails. Raise the last error when the question expires."""
+    """Call *write*, retrying while the store is busy or fails. Raise the last error when the question has expired."""
     complaints = logs.Complaints()
     while True:
         try:
@@ -258,8 +258,9 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record the answer of the agent *name*, and notify the agent of what its copy answered, without waking it. The
-    lock *writing* is held meanwhile, because all answers to a question change the same record.
+    """Record the answer given for the agent *name*. Unless it *failed*, notify the agent of the answer, without waking
+    it. *writing* is the lock that is held while the answer is stored, because all answers to a question change the same
+    record.
     """
     data = content.encode(errors="replace")
     if len(data) > text.MAX_MESSAGE:

@@ -1,4 +1,4 @@
-"""Show an agent the other agents and its messages before its next model call."""
+"""Show an agent the other agents and the agent's messages before its next model call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED = 20
-"""How many other agents are named at most."""
+"""Maximum number of other agents that are named."""
 _MOST_MESSAGES, _CHARACTERS_AGAIN, _CHARACTERS_OF_NEW = 10, 201, 2001
-"""How many messages `glance` shows, and how many characters of a message that was read already, and of a new
-message.
+"""Maximum number of messages that `glance` shows, and of characters that it shows of a read message and of a new one.
 """
 _STATUS = 101
-"""How many characters of another agent's status `glance` shows."""
+"""Maximum number of characters of another agent's status that `glance` shows."""
 
 _HINT = "ACTION REQUIRED: Announce yourself to the other agents: "
 HINT = f'{_HINT}teams announce "what you are working on"'
@@ -39,9 +38,9 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
     """Return the other agents and the caller's open messages as JSON, in the form in which the tool `broadcast` returns
     them.
 
-    A client adds this result to the end of the context of the next model call. A message comes again at every call
-    until it is handled, but is marked as read at the first call. The key `hint` is there until the caller has announced
-    itself. The key `more` counts the messages for which there was no room; `read-messages` shows them.
+    A client adds this result to the end of the context of the next model call. A message is returned by every call
+    until it is handled, but is marked as read by the first call. The result has the key `hint` until the caller has
+    announced itself. The key `more` counts the messages that did not fit; `read-messages` shows them.
     """
     # With a turn, the messages count as shown unasked. The number of the turn is not known here.
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
@@ -89,7 +88,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
 def _result_of_broadcast(
     store: Store, team: str, caller: Caller, agents: list[dict[str, Any]], messages: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a result of the tool `broadcast` in the form that OpenCode Teams gives it."""
+    """Return a result of the tool `broadcast` in the format of OpenCode Teams."""
     output: dict[str, Any] = {}
     if not caller.is_human and presence.load(store, team, caller.name).status is None:
         output["hint"] = HINT
@@ -118,8 +117,8 @@ def introduction(store: Store, team_name: str, name: str, config: Config | None)
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
-    """Return a row for each member except *name*, in the order of joining: its name, its status line and the earlier
-    ones, whether it is idle, and its worktree if it has one.
+    """Return a row for each member except *name*, in the order of joining: its name, its current and earlier status
+    lines, whether it is idle, and its worktree if it has one.
     """
     team = teams.get(store, team_name)
     owners = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}

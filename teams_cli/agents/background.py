@@ -1,5 +1,5 @@
-"""Start processes in the background: for each agent a keeper, which runs the agent's turns; and programs that run at
-most once for each team on a machine.
+"""Start background processes: a keeper for each agent, which runs the agent's turns, and programs of which each team
+has at most one process on a machine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from teams_cli.teams.config import Config
 
 
 class LoneProcess:
-    """A program, *module*, that runs at most once for each team on a machine. Meanwhile it holds a lock: the file
-    *lock* below the root, with the name of the team for `{team}`.
+    """A program of which each team has at most one process on a machine: the Python module *module*. While the process
+    runs, it holds a lock. *lock* is the path of the lock file below the root, with `{team}` for the name of the team.
     """
 
     def __init__(self, module: str, lock: str) -> None:
@@ -33,9 +33,9 @@ class LoneProcess:
         self._lock = lock
 
     def start(self, store: Store, team: str, environ: Mapping[str, str], variables: Mapping[str, str]) -> None:
-        """Start the process with *variables* as its environment, unless it runs already. *environ* is the environment
-        of the caller. If it shows that the caller is inside a client's sandbox, nothing is started, because the sandbox
-        would end the process.
+        """Start the process with *variables* as its environment, unless it is already running. *environ* is the
+        environment of the caller. If it shows that the caller is inside a client's sandbox, nothing is started, because
+        the sandbox would end the process.
 
         Raises:
             StorageFailed: The lock or the log of the process can't be made.
@@ -51,8 +51,8 @@ class LoneProcess:
         processes.start_own(self._module, [], {**variables, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
-        """Take the lock, and return a file descriptor: the lock is held until the descriptor is closed. None if another
-        process holds the lock.
+        """Take the lock, and return a file descriptor. Closing the descriptor releases the lock. Returns None if
+        another process holds the lock.
         """
         return locks.hold(f"{store.root}/{self._lock.format(team=team)}", store.root)
 
@@ -65,8 +65,8 @@ class LoneProcess:
         """Do the work of this process until nothing is left to do, the team is gone, or another process holds the lock.
 
         *begin* is called each time the lock is taken. It returns a function that is called after every change in the
-        team, and that returns True if nothing is left to do. If the function fails, it is called again. *complain* is
-        then called with the reason, unless the last failure had the same reason.
+        team, and that returns True if nothing is left to do. If the function fails, *complain* is called with the
+        reason, unless the last failure had the same reason, and the function is called again.
         """
         complaints = logs.Complaints()
 
@@ -97,7 +97,9 @@ LANDER = LoneProcess("teams_cli.extensions.landing.lander", "landers/{team}.lock
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker of the team on this machine, the process that resumes agents for mail, unless it runs already."""
+    """Start the team's waker, the process that resumes agents when they have mail, unless it already runs on this
+    machine.
+    """
     WAKER.start(store, team, environ, {**environments.unnamed(environ), **store.variables})
 
 
@@ -157,7 +159,7 @@ def _environment_of_keeper(
 
 
 def _update_starting(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
-    """Apply *change* to the stored session, if the session is still starting and was not resumed meanwhile."""
+    """Apply *change* to the stored session if the session is still starting and has not been resumed since."""
 
     def changed(latest: Session) -> Session:
         return change(latest) if latest.state == "starting" and latest.generation == session.generation else latest
@@ -166,8 +168,8 @@ def _update_starting(store: Store, team: str, session: Session, change: Callable
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the agents that the client of *agent* asked for inside its sandbox. An agent that would get more
-    permissions than *agent* has is not started: its session ends as failed.
+    """Start the agents that *agent* requested from inside its client's sandbox, where it can't start them. An agent
+    that would get more permissions than *agent* has is not started: its session ends as failed.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
         if session.unstarted != agent or session.ended:

@@ -44,8 +44,8 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The tokens and the time that one agent used, turn by turn. *said* has the last counts of a client that counts
-    tokens from the beginning of its session, and not for each turn.
+    """The tokens and the time that one agent used, turn by turn. *said* has the last counts that the client reported,
+    if it reports totals for its session instead of tokens per turn.
     """
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
@@ -71,8 +71,8 @@ def _total_tokens(turns: Iterable[TurnUsage]) -> int:
 
 
 def record_usage(store: Store, team: str, session: Session, profile: Profile, printed: str, began: str) -> None:
-    """Add a turn that has ended to the usage of its agent. Warnings about budgets that the turn uses up are stored
-    together with the turn, and then sent. *printed* is what the client printed, and *began* is when the turn began.
+    """Add a finished turn to the usage of its agent. Warnings about budgets that the turn uses up are stored together
+    with the turn, and then sent. *printed* is what the client printed, and *began* is when the turn began.
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
@@ -203,8 +203,9 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """A limit on the use of tokens; *taken* is the number of tokens used so far. *of* is the agent or the run that the
-    limit applies to, or "" for the whole team. *uncounted* is the number of turns whose tokens are not known.
+    """A limit on the number of tokens that may be used. *taken* is the number of tokens used so far. *of* is the agent
+    or the run that the limit applies to, or "" for the whole team. *uncounted* is the number of turns whose tokens are
+    not known.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -233,8 +234,8 @@ class Budget:
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
-    """Return a budget that is used up: that of the agent, of the *run*, or of the team. None if the agent may begin
-    another turn. *agent* is "" if the agent has no name yet.
+    """Return the first used-up budget among those of the team, the agent and the *run*, or None if none is used up, so
+    that the agent may begin another turn. *agent* is "" if the agent has no name yet.
 
     Raises:
         DamagedRecord: A budget applies, but the agent's usage can't be read.
@@ -275,8 +276,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
-    """Return notices to the leader and the human about each budget of which 80 %, or all, is used with *turn* included.
-    *turn* is not stored yet. Because of its uid, a notice is sent once for each limit and percentage.
+    """Return notices to the leader and the human about each budget that is used to 80 % or 100 %, counting *turn*,
+    which is not stored yet. The uid of a notice ensures that it is sent once for each limit and percentage.
     """
     team = teams.get(store, team_name)
     notices = []
@@ -297,7 +298,7 @@ def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -
 
 
 def _limits(team: Team) -> dict[str, int]:
-    """Return the limits of tokens, each by the name of its agent or run. The limit of the team is under the name ""."""
+    """Return the token limits by the name of the agent or run. The limit of the whole team has the key ""."""
     limits = {of: int(limit) for of, limit in (team.budgets or {}).items()}
     of_team = int(settings.value(team, SETTING))
     return {"": of_team, **limits} if of_team else limits

@@ -25,16 +25,17 @@ from teams_cli.teams.permission import Standing
 from teams_cli.teams.teams import Team
 
 _MOST_LEFT = 50
-"""How many files that a check left behind are recorded. They do not count as uncommitted in its next run."""
+"""Maximum number of files left behind by a check that are recorded. They do not count as uncommitted in its next run.
+"""
 _LONG = 300.0
-"""Seconds after which the leader is notified of a check that still runs."""
+"""Seconds after which the leader is notified that a check is still running."""
 _MOST_PAUSE = 15.0
-"""The most seconds between two renewals of the claims while a check runs."""
+"""Maximum seconds between two renewals of the claims while a check runs."""
 
 
 def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace, worktree: str) -> Check:
-    """Run the check of the task and return its outcome. If the check fails, record its outcome on the task, with the
-    result that *edit* gives. *worktree* is the caller's own worktree, or "".
+    """Run the check of the task and return its outcome. If the check fails, record its outcome in the task, with the
+    result from *edit*. *worktree* is the caller's own worktree, or "".
 
     Raises:
         CheckFailed: The check failed.
@@ -62,7 +63,7 @@ def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, pl
 
 
 class _CheckRun:
-    """Runs the check of a task for the member *by*, whose claims are renewed meanwhile."""
+    """Runs the check of a task for the member *by*, and renews the member's claims while the check runs."""
 
     def __init__(self, store: Store, team: Team, task: Task, by: str, place: Workplace) -> None:
         self.store = store
@@ -77,8 +78,8 @@ class _CheckRun:
         """Run the check on the commit of *worktree*, and return its outcome.
 
         If *worktree* is "", the check runs in the directory that the task names, uncommitted files included. If the
-        task names no directory, the check runs on the commit of a checkout: the checkout around the caller, or else the
-        checkout where the check was set. Outside of git, it runs in the caller's directory.
+        task names no directory, the check runs on the commit of a checkout: the checkout around the caller, or, outside
+        git, the checkout where the check was set. If there is neither, the check runs in the caller's directory.
         """
         directory = worktree or self.task.check_in or self.place.directory
         names_directory = bool(worktree or self.task.check_in or self.place.as_it_is)
@@ -101,8 +102,8 @@ class _CheckRun:
         return outcome.having(commit=checkout.head) if checkout and not uncommitted else outcome
 
     def _remark_on_missing_work(self, checkout: Checkout) -> str:
-        """Return a line that says that *checkout*, where the check failed, lacks the commit of the caller; "" if it has
-        the commit, or if the caller is not in a worktree of the same repository.
+        """Return a line saying that *checkout*, where the check failed, lacks the caller's commit; "" if it has the
+        commit, or if the caller is not in a worktree of the same repository.
         """
         own = checkouts.at(self.place.directory)
         if own is None or own.common != checkout.common or merging.holds(checkout.top, checkout.head, own.head):
@@ -150,7 +151,7 @@ class _CheckRun:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._renew_claims)
 
     def _renew_claims(self) -> float:
-        """Renew the claims of the member, and notify the leader, once, of a check that runs for long. Returns the
+        """Renew the claims of the member, and notify the leader once if the check takes long. Returns the number of
         seconds until the next call.
         """
         store, team, task, by = self.store, self.team, self.task, self.by
@@ -172,7 +173,7 @@ class _CheckRun:
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
-    """Refuse to complete the *task* if *names*, the uncommitted files of its *worktree*, is not empty."""
+    """Refuse to complete the *task* if there are any *names*, which are the uncommitted files of its *worktree*."""
     if names:
         raise errors.Conflict(
             f"{worktree} has uncommitted changes: {text.listed(names)}; {task.id} was not changed",
@@ -184,7 +185,7 @@ def run(
     store: Store, team: Team, command: str, place: Workplace, by: str, meanwhile: Callable[[], float] | None = None
 ) -> Check:
     """Run the command of a check until it ends or the setting checkTimeout is exceeded, and return the outcome. While
-    the command runs, *meanwhile* is called from time to time. It returns the seconds until its next call.
+    the command runs, *meanwhile* is called from time to time. It returns the number of seconds until its next call.
     """
     processes.end_orphaned_checks()  # an orphan may use the ports or files of this check
     mark = processes.new_mark()
@@ -216,7 +217,9 @@ def run(
 
 
 def _wait(running: shell.ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
-    """Wait at most *patience* seconds for the command to end, and return whether it did. For *meanwhile*, see `run`."""
+    """Wait at most *patience* seconds for the command to end, and return whether it ended. *meanwhile* is called from
+    time to time; it returns the number of seconds until its next call.
+    """
     give_up_at = time.monotonic() + patience
     call_at = time.monotonic() if meanwhile else give_up_at
     while not running.wait(max(min(give_up_at, call_at) - time.monotonic(), 0)):

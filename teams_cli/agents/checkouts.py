@@ -13,7 +13,7 @@ from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
 
 _FILE = "teams-origin.json"
-"""The file with the origin of a worktree, in git's data of the worktree."""
+"""The name of the file that records the origin of a worktree, among git's own data for the worktree."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ def of_checkout(top: str) -> Origin:
 
 
 def note(worktree: str, origin: Origin) -> None:
-    """Record the origin of a worktree in a file beside git's own data of the worktree. Raises OSError."""
+    """Record the origin of a worktree in a file among git's own data for the worktree. Raises OSError if this fails."""
     import json  # slow to import; only worktrees have an origin
 
     with open(f"{git_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:
@@ -63,8 +63,8 @@ def load(worktree: str) -> Origin:
 
 
 def git_directory(top: str) -> str:
-    """Return the directory with git's data of the checkout *top* that other checkouts do not share: `.git` itself, or,
-    in a worktree, the directory that the file `.git` names.
+    """Return the directory with the data that git keeps for the checkout *top* alone: its directory `.git`, or, if it
+    is a worktree, the directory that its file `.git` names.
     """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
@@ -72,7 +72,7 @@ def git_directory(top: str) -> str:
 
 def leads_astray(top: str) -> bool:
     """Whether the `.git` file of the worktree *top* points to a repository inside the worktree or to the data of
-    another existing worktree. The agent may have edited that file.
+    another existing worktree. This can happen because the agent may have edited that file.
     """
     if not os.path.isfile(f"{top}/.git"):
         return False
@@ -123,12 +123,12 @@ class Checkout:
 
     @property
     def committed_at(self) -> float:
-        """When the commit of the checkout was made, in seconds since 1970; 0 if git can't read the commit."""
+        """The time of the checkout's commit, in seconds since 1970; 0 if git can't read the commit."""
         return float(git.output_of(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
-        """Return the files that differ from the commit or are untracked, except untracked files that *without* names.
-        Files inside submodules are left out; `work.uncommitted` lists them too.
+        """Return the files that differ from the commit or are untracked, except the untracked files listed in
+        *without*. Files inside submodules are left out; `work.uncommitted` lists them too.
         """
         entries = git.names(self.top, *git.LOOKING, *git.STATUS)
         ignored = {f"?? {name}" for name in without or ()}
@@ -168,9 +168,9 @@ def branch_of(top: str) -> str:
 
 
 def at(directory: str) -> Checkout | None:
-    """Return the checkout that contains the directory. None outside git, and if the checkout has no commit yet. None
-    also if its `.git` file points to a repository inside it or to another worktree's data, because git could then run
-    commands that an agent put there.
+    """Return the checkout that contains the directory. None outside git, if the checkout has no commit yet, or if its
+    `.git` file points to a repository inside it or to another worktree's data, because git could then run commands that
+    an agent put there.
     """
     lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
@@ -178,7 +178,7 @@ def at(directory: str) -> Checkout | None:
 
 def repository_of(path: str) -> tuple[str, str]:
     """Return the top of the checkout that contains *path*, and the directory that all worktrees of its repository
-    share. Outside git, both are "". No git process is run, so this takes little time.
+    share. Outside git, both are "". This is fast, because it does not run git.
     """
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
@@ -195,8 +195,8 @@ def worktree_of(store: Store, team: str, agent: str) -> str | None:
 
 
 def seen_in(store: Store, team: str, agent: str) -> str | None:
-    """Return the worktree in which the agent was last seen at work, whoever made it. None if there is none, or if it is
-    not on this machine.
+    """Return the worktree in which the agent was last seen at work, even if `teams` did not make it. None if there is
+    none, or if it is not on this machine.
     """
     member = presence.load(store, team, agent)
     return member.worktree if member.worktree and _is_here(member.host or "", member.worktree, store) else None
@@ -213,7 +213,7 @@ class Tree(NamedTuple):
 def trees(store: Store, team: Team) -> list[Tree]:
     """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
     which other members were seen. A worktree is left out if its `.git` file points to a repository inside it or to
-    another worktree's data. The leader is left out also, because a leader only looks into worktrees.
+    another worktree's data. The leader is left out too, because a leader only looks into worktrees.
     """
     worktrees = [
         Tree(session.agent, session.worktree, session.branch)
@@ -235,7 +235,7 @@ def trees(store: Store, team: Team) -> list[Tree]:
 
 
 def without_worktree(store: Store, team: Team) -> list[str]:
-    """Return the members, except the leader, of whom no worktree on this machine is known."""
+    """Return the members, except the leader, that have no known worktree on this machine."""
     excluded = {team.leader, *(tree.agent for tree in trees(store, team))}
     return [name for name in team.active_names() if name not in excluded]
 

@@ -1,7 +1,7 @@
-"""Completing a task: first its check must pass, and its work must be where other members can get it.
+"""Complete a task after making sure that its check passes and that other members can get its work.
 
-Most tasks have no check, and most callers no worktree. Therefore the modules for checks and worktrees are imported only
-where they are used.
+Most tasks have no check, and most callers have no worktree. Therefore the modules for checks and worktrees are imported
+only where they are used.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def change_task(
     place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> tuple[Task, Remarks]:
-    """Change a task as *edit* says, and attach the *files*. If *edit* completes the task, its check runs first, which
-    may take long.
+    """Change a task as *edit* says, and attach the *files*. If *edit* completes the task, the task's check runs first,
+    which may take a long time.
 
     The check runs in the first of these places that exists: the owner's worktree, the directory that the task names,
     the checkout around the caller, and the checkout where the check was set.
 
     Raises:
-        CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
-        Conflict: Some files are not committed, so the check would miss them. Or nobody else can get the work, or the
-            owner has not seen a change of the task; then a repeated call completes the task.
+        CheckFailed: The check failed. The task stays in progress, and the outcome is recorded in the task.
+        Conflict: Some files are not committed, so the check would miss them. Also raised, but only once, if nobody else
+            can get the work, or if the owner has not seen a change of the task: a repeated call completes the task.
     """
     if edit.status == "completed" or files:
         standing = require(store, team_name, caller, "update-task", task_id)
@@ -68,8 +68,8 @@ def change_task(
 
 
 def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Edit:
-    """Run the check of the task, and return the *edit* with its outcome and with the commit that is handed in for
-    review. Raises an error if the work is not ready to be completed.
+    """Run the check of the task, and return the *edit* with the check's outcome and the commit to be reviewed. Raises
+    an error if the work is not ready to be completed.
     """
     is_owner = task.owner == standing.name
     if is_owner and not place.as_it_is:
@@ -90,11 +90,11 @@ def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edi
 
 
 def _refuse_once(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
-    """Raise an error if the owner has not seen a change of the task, or nobody else can get the work. The result that
-    *edit* gives is kept, so that it need not be given again. Repeating the command completes the task.
+    """Refuse, once, to complete a task if its owner has not seen a change of it, or if nobody else can get the work.
+    The result in *edit* is stored, so that it need not be given again. Repeating the command completes the task.
 
     Raises:
-        Conflict: As for `change_task`.
+        Conflict: The owner has not seen a change of the task, or nobody else can get the work.
     """
     again = f"teams update-task {task.id} --status completed{edit.options}"
     if edit.result is not None:
@@ -111,7 +111,7 @@ def _refuse_once(store: Store, standing: Standing, task: Task, edit: Edit, place
 
 
 def _worktree_of(store: Store, team: str, agent: str) -> str:
-    """Return the worktree that `teams` made for the agent, if it exists on this machine; else ""."""
+    """Return the worktree that `teams` made for the agent, or "" if there is none on this machine."""
     if "session" not in store.holds(team, "session"):  # without importing sessions: `teams` started no agent
         return ""
     from teams_cli.agents import checkouts
@@ -120,7 +120,9 @@ def _worktree_of(store: Store, team: str, agent: str) -> str:
 
 
 def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
-    """Return the commit of the caller's worktree, or else of the checkout around *place*; None outside of git."""
+    """Return the commit of the caller's worktree or, if there is none, of the checkout around *place*; None outside
+    git.
+    """
     from teams_cli.agents import checkouts
 
     checkout = checkouts.at(_worktree_of(store, standing.team.name, standing.name) or place.directory)
@@ -159,7 +161,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether nobody else has the commits of the checkout, and no landing will take them."""
+    """Whether nobody else has the commits of the checkout, and no landing will merge them."""
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False
     from teams_cli.agents import checkouts, git, merging

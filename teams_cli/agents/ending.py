@@ -65,8 +65,8 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
 
 
 def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
-    """Have *alarm* end its sleep when one of these sessions may have become lost. When a keeper ends or falls silent,
-    nothing changes in the store, so a process that waits only for changes in the store would not notice.
+    """Set *alarm* to go off when one of these sessions may have become lost. A process that waits only for changes in
+    the store would not notice, because nothing changes in the store when a keeper ends or falls silent.
     """
     active = [session for session in sessions if not session.ended]
     if not active:
@@ -82,7 +82,7 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
 
 def is_lost(store: Store, team: str, session: Session) -> bool:
     """Whether the session has not ended although its keeper, the process that runs it, is gone. A keeper on another
-    machine can't be looked at: it counts as gone if it no longer reports that the agent is alive.
+    machine counts as gone if it no longer reports that the agent is alive.
     """
     if session.ended:
         return False
@@ -114,8 +114,8 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """End the session if it is lost, or have the agent continue if the person in its place is gone. Returns the session
-    after this; the unchanged session if the store can't be written.
+    """End the session if it is lost, or let the agent continue if the person who took its place is gone. Returns the
+    resulting session, or the unchanged session if the store can't be written.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session
@@ -132,8 +132,8 @@ def _settled(store: Store, team: str, session: Session) -> Session:
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
-    """End the agent's session if it is lost: end the processes of its client, and notify the member that started the
-    agent, once. Returns the session after these changes.
+    """End the agent's session if it is lost: kill the processes of its client, and notify the member that started the
+    agent, once. Returns the resulting session.
     """
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
@@ -162,7 +162,9 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 
 def linger(sessions: list[Session]) -> None:
-    """Wait at most 5 seconds for the keepers of ended sessions to exit. Before it exits, a keeper resumes others."""
+    """Wait at most 5 seconds for the keepers of ended sessions to exit. Before a keeper exits, it may still resume
+    other agents.
+    """
     give_up_at = time.monotonic() + _SECONDS_TO_EXIT
     while time.monotonic() < give_up_at:
         if not any(session.ended and session.keeper_lives and not session.taken_by for session in sessions):
@@ -181,9 +183,9 @@ def finish(
     earlier: Sequence[str] = (),
 ) -> Session:
     """End the session, and send its caller, once, the output or the reason why there is no output. Nothing is sent if
-    mail resumed the agent, and the agent answered by mail. If the agent was resumed meanwhile, its session continues.
-    *output* is the output of the last turn; None leaves the stored output as it is. *earlier* are the outputs of the
-    turns before the last.
+    mail resumed the agent and the agent answered by mail. If the agent has been resumed in the meantime, its session
+    continues. *output* is the output of the last turn; None leaves the stored output unchanged. *earlier* are the
+    outputs of the turns before the last.
 
     The outcome is stored first, then the message, and last the state `done`. If this process is killed in between, the
     next process that finds the session does the missing steps. The uid of the message keeps it from being sent twice.
@@ -225,7 +227,7 @@ def finish(
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
-    """End a session that was resumed, but had nothing to do. The session gets back its earlier outcome."""
+    """End a session that was resumed but had nothing to do, and restore its earlier outcome."""
 
     def as_ended(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:
@@ -236,7 +238,7 @@ def lapse(store: Store, team: str, session: Session) -> None:
 
 
 def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:
-    """Return why the agent may not finish yet: the agents that still work for it, and its unread messages. The agent
+    """Return what keeps the agent from finishing: the agents that still work for it, and its unread messages. The agent
     may finish if both lists are empty.
     """
     active = [session.agent for session in children(store, team, agent) if not session.ended]

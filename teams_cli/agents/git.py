@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import subprocess
 
 _TRIES, _PAUSE = 20, 0.05
-"""How often `git worktree list` is tried, and the seconds between two tries."""
+"""Number of attempts to run `git worktree list`, and the seconds between two attempts."""
 _PATIENCE = 600.0
-"""Seconds after which git is ended: a hook of the repository may never end."""
+"""Seconds after which git is killed, because a hook of the repository may never end."""
 
 NOBODY = {
     "GIT_AUTHOR_NAME": "teams",
@@ -26,7 +26,7 @@ NOBODY = {
     "GIT_COMMITTER_NAME": "teams",
     "GIT_COMMITTER_EMAIL": "teams@localhost",
 }
-"""The author and committer of commits, as variables for git, if none is configured."""
+"""Environment variables that give git an author and a committer if none is configured."""
 STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
 """The git command that lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
 SUBMODULE = "160000"
@@ -42,9 +42,9 @@ LOOKING = (
 def run(
     directory: str, *words: str, variables: dict[str, str] | None = None, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in *directory* until it ends. *stdin* is its standard input; None stands for no input. Ctrl-C does not
-    interrupt git, because it runs in a process session of its own. The output is decoded in a way that keeps all bytes
-    of file names.
+    """Run git in *directory* until it ends. *stdin* is its standard input; None means no input. Ctrl-C does not
+    interrupt git, because git runs in its own process session. The output is decoded in a way that keeps all bytes of
+    file names.
 
     Raises:
         InvalidValue: git is not installed.
@@ -103,7 +103,7 @@ def why_failed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def names(directory: str, *words: str, variables: dict[str, str] | None = None) -> list[str]:
-    """Run git with a command that separates file names by NUL (`-z`), and return the names."""
+    """Run a git command that prints file names separated by NUL (`-z`), and return the names."""
     return [name for name in must(directory, *words, variables=variables).split("\0") if name]
 
 
@@ -113,8 +113,8 @@ def common_directory(directory: str) -> str:
 
 
 def worktrees(directory: str) -> list[str]:
-    """Return the lines of `git worktree list --porcelain`. While another process adds or removes a worktree, git fails;
-    therefore a failed call is repeated for a second.
+    """Return the lines of `git worktree list --porcelain`. Git fails while another process adds or removes a worktree;
+    therefore a failed call is retried for a second.
     """
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")

@@ -25,7 +25,7 @@ from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import Team
 
 _PATIENCE = 20.0
-"""Seconds that an agent gets to end."""
+"""Seconds to wait for an agent to end."""
 
 
 def interject(
@@ -69,7 +69,7 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Make the message the next turn of its recipient. Returns whether a turn was running."""
+    """Make the message the next turn of its recipient. Returns whether the agent was in a turn."""
 
     def interrupted(session: Session) -> Session:
         if session.taken_by:  # the message waits until the person in the agent's place has left
@@ -96,14 +96,15 @@ def send_and_interrupt(
     ack_by: str | None = None,
 ) -> tuple[Message, bool]:
     """Send a message. If *now* is true, also interrupt what its recipient is doing. If *now* is None, the team's
-    setting `delivery` decides whether to interrupt. Returns the message, and whether a running turn ends for it.
+    setting `delivery` decides whether to interrupt. Returns the message, and whether it interrupts a running turn.
 
     The message is stored even if its recipient can't be interrupted, because `teams` did not start the recipient or the
     recipient was stopped.
 
     Raises:
-        NotAllowed: The caller may not send the message, or may not interject although *now* is true; nothing is stored.
-        AgentNotFound, InvalidValue, UidTaken: As for sending.
+        NotAllowed: The caller may not send the message, or *now* is true and the caller may not interject. Nothing is
+            stored.
+        AgentNotFound, InvalidValue, UidTaken: The message can't be sent.
     """
     team = teams.get(store, team_name)
     interrupts = settings.value(team, "delivery") == "interject" if now is None else now
@@ -164,7 +165,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str) -> Ses
         return after
 
     def finish_stop() -> bool:
-        """Do what is still needed to stop the agent. Return whether it is stopped now."""
+        """Take the next step to stop the agent. Return whether it is stopped now."""
         session = sessions.find(store, team_name, agent)
         if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
             processes.kill(pid)  # a suspended process never learns that its agent is to end
@@ -227,7 +228,8 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 def take_over(
     store: Store, team: str, caller: Caller | None, agent: str, client: str, environ: Mapping[str, str]
 ) -> Session:
-    """Pause an agent after its turn, and have this process hold its session, because a person takes the agent's place.
+    """Pause an agent after its turn, and let this process hold its session, so that a person can take the agent's
+    place.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -249,7 +251,7 @@ def take_over(
 
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
-    """End a person's stay in the place of the agent. The agent continues by itself, with the mail that waits for it."""
+    """Let the agent continue by itself after a person took its place. It gets the mail that waits for it."""
     sitting.give_back(store, team, session)
     waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
 
@@ -279,7 +281,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
 
 def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
-    """Begin a turn of a resumed agent if mail waited for it. Returns the session of the agent after that."""
+    """Begin a turn of a resumed agent if mail is waiting for it. Returns the agent's session after this."""
     if session.ended:
         waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
     return sessions.find(store, team_name, session.agent) or session
@@ -308,7 +310,7 @@ def restart(
     earlier: Message | None = None  # the message of an earlier restart, if this command repeats that restart
 
     def last_message(session: Session) -> Message | None:
-        """Return the message that interrupted the agent last. None if this message does not restart the agent."""
+        """Return the message that last interrupted the agent; None if that message did not ask for a restart."""
         fetched = store.fetch(team, MESSAGE, [session.interjected], [])
         return fetched[0] if fetched and fetched[0].about == BEGIN_AGAIN else None
 
@@ -343,8 +345,8 @@ def restart(
 
 
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message that restarts the agent, and return it. If sending fails, the returned message has no number.
-    Its notice then stays stored in the session, and a later command sends it.
+    """Send the message that restarts the agent, and return it. If sending fails, the returned message has no number,
+    and a later command sends the notice that stays in the session.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

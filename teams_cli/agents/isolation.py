@@ -1,5 +1,4 @@
-"""Isolation: keep an agent that has a worktree inside this worktree, as far as the agent's client asks `teams` before
-it writes.
+"""Isolation: keep an agent that has a worktree inside it, as far as the agent's client asks `teams` before it writes.
 
 The agent may not write outside its worktree. It may not run git commands that change another worktree, another agent's
 branch, or anything that all worktrees share. Programs that a shell runs are not seen; only the client's sandbox can
@@ -30,7 +29,7 @@ _OPTIONS_WITH_VALUE = frozenset(
 _END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
-"""The commands that run the command behind them."""
+"""Commands that run the command given as their arguments."""
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
@@ -48,9 +47,9 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
 
 
 def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
-    """Yield each running agent whose isolation does not hold: its session, and why. Another agent may have the same
-    ports or worktree, the worktree may be inside another agent's worktree, or a branch that is not the agent's may be
-    checked out.
+    """Yield the session of each running agent whose isolation does not hold, and the reason. Another agent may have the
+    same ports or worktree, the worktree may be inside another agent's worktree, or a branch that is not the agent's may
+    be checked out.
     """
     running = [session for session in sessions if not session.ended]
     worktrees = [(os.path.realpath(session.worktree), session.agent) for session in running if session.worktree]
@@ -75,7 +74,7 @@ def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
 
 
 def of_command(session: Session, command: str, directory: str) -> str:
-    """Return why the agent may not run the shell *command* in *directory*; "" if no git in it is forbidden."""
+    """Return why the agent may not run the shell *command* in *directory*; "" if it runs no forbidden git command."""
     if not session.worktree or "git" not in command:
         return ""
     for words, git_directory in _git_commands(command, directory):
@@ -85,7 +84,7 @@ def of_command(session: Session, command: str, directory: str) -> str:
 
 
 def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the arguments of each call of git in the shell command, and the directory in which it runs."""
+    """Yield the arguments of each git command in the shell command, and the directory in which it runs."""
     import shlex
 
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -149,11 +148,11 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
 
 
 VARIABLE = "TEAMS_PORT_BASE"
-"""The variable that gives an agent the first of its ports."""
+"""The environment variable with the first of an agent's ports."""
 EACH = 20
 """The number of ports for each agent, beginning with its base port."""
 _FIRST, _END = 10_000, 32_000
-"""The range of ports for agents. It lies below the ports that Linux gives to outgoing connections."""
+"""The range of ports for agents. It lies below the range from which Linux takes ports for outgoing connections."""
 
 
 def base_of(store: Store, team: str, agent: str) -> int:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Outcome, SessionState
 
 _BEAT = 30.0
-"""The most seconds between two signs of life of an agent."""
+"""Maximum seconds between two signs of life of an agent."""
 _SEARCHED = 4096
-"""How many characters at the end of a failed client's output are searched for the reason of the failure."""
+"""Number of characters at the end of a failed client's output that are searched for the reason of the failure."""
 
 
 def main() -> None:
@@ -92,8 +92,8 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
-        """Refuse a session that was changed since this machine started it. Then record this process as the agent's, and
-        find what every turn needs: the profile of the client, and the environment with a token.
+        """Refuse a session that was changed since this machine started it. Then record this process as the agent's
+        keeper, and find what every turn needs: the profile of the client, and the environment, with the agent's token.
         """
         sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
@@ -109,7 +109,7 @@ class Keeper:
             self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
 
     def _take_turn(self, mail: list[Message]) -> bool:
-        """Run one turn, and wait for the agents that were started meanwhile. Returns False if the session was ended."""
+        """Run one turn, and wait for the agents that this agent started. Returns False if the session was ended."""
         if reason := self._reason_to_stop():
             self._end("stopped", reason.text, None)
             return False
@@ -140,7 +140,7 @@ class Keeper:
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """End the session after a failed turn, or give *mail* to the client again. If the provider refused requests,
+        """After a failed turn, end the session or give *mail* to the client again. If the provider refused requests,
         the setting onLimit decides whether the session ends, waits, or continues with another client. Returns False if
         the session was ended.
         """
@@ -211,7 +211,7 @@ class Keeper:
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _reason_to_stop(self) -> Reason | None:
-        """Return the reason for which the agent must end its turn and may begin no other; None if there is none."""
+        """Return why the agent must end its turn and may not begin another; None if it may go on."""
         session = self._stored_session()
         if session.ended or session.generation != self.session.generation:
             return Reason("it was treated as lost while its machine was unreachable")
@@ -301,7 +301,7 @@ class Keeper:
         return turn
 
     def _record_start(self, mail: list[Message]) -> None:
-        """Record that a turn was given *mail*, then mark it as read. In this order, a killed keeper loses nothing."""
+        """Record that a turn gets *mail*, then mark the mail as read. In this order, a killed keeper loses no mail."""
         numbers = sorted(message.number for message in mail)
         senders = dict.fromkeys(message.from_ for message in mail)
 
@@ -315,7 +315,7 @@ class Keeper:
         inboxes.mark_read(self.store, self.team, self.agent, set(numbers), turn)
 
     def _record_session_id(self, printed: str) -> None:
-        """Record the session id that the client printed, if the client makes its ids itself."""
+        """Record the session id that the client printed, if the client chooses the id itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
             self.session = self.session.having(session_id=session_id, session_known=True)
@@ -337,7 +337,9 @@ class Keeper:
         """
 
         def is_asked() -> bool:
-            """Whether the sender of a message may wait for this agent. If both waited, neither would ever continue."""
+            """Whether the sender of a message may be waiting for this agent. If both waited, neither would ever
+            continue.
+            """
             children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
             for message in self._waiting_mail():
                 is_from_child = message.from_ in children and message.type != "output"  # a child with output has ended
@@ -368,7 +370,9 @@ class Keeper:
         self._update(lambda session: session if session.ended else session.having(state=state))
 
     def _update(self, change: Callable[[Session], Session]) -> Session:
-        """Change the stored session and return it. This works in a closed team too, whose agents still have to end."""
+        """Change the stored session and return it. This works in a closed team too, because its agents still have to
+        end.
+        """
         return update(self.store, self.team, SESSION.even_in_closed_team, self.agent, change)[1]
 
 

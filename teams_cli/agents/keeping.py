@@ -1,8 +1,8 @@
 """Kept work: before a worktree is removed, everything in it becomes one commit below `refs/teams/kept`.
 
-The tree of this commit has the files. Its parents are HEAD, a commit of the staged files, and every other commit that
-the worktree names. For each nested repository, another parent is made in the same way. The message of the commit says,
-as JSON, what each parent is, so that the worktree can be restored.
+The tree of this commit contains the files. Its parents are HEAD, a commit of the staged files, and every other commit
+that the worktree names. For each nested repository, another parent is made in the same way. The message of the commit
+says, as JSON, what each parent is, so that the worktree can be restored.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from teams_cli.teams.permission import Caller, require
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
-"""The largest number in a reference of an agent's kept work, so that the search for a free number ends."""
+"""The largest number in a reference of an agent's kept work. It limits the search for a free number."""
 _KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
-"""The seconds for which work is kept, unless the team or the user has another setting."""
+"""Seconds for which work is kept, unless the team or the user has another setting."""
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
@@ -68,8 +68,8 @@ class Kept:
 
 
 def draft(work: Work) -> str:
-    """Return a new commit of everything in the checkout. After a failed change, `put_back` can restore the files from
-    it. No reference names the commit yet.
+    """Return a new commit of everything in the checkout, from which `put_back` can restore the files after a failed
+    change. No reference names the commit yet.
     """
     return _commit_everything(work, "Kept: what was there before", {})
 
@@ -186,7 +186,9 @@ def _staged_tree(work: Work) -> str:
 
 @contextmanager
 def _index(work: Work) -> Iterator[Callable[..., str]]:
-    """Yield `work.git` with an index that is separate from the index of the checkout, and empty at first."""
+    """Yield a version of `work.git` with its own index, which is empty at first. The index of the checkout is not
+    touched.
+    """
     with TemporaryDirectory(prefix="teams-", ignore_cleanup_errors=True) as place:
         yield partial(work.git, GIT_INDEX_FILE=f"{place}/index")
 
@@ -333,8 +335,8 @@ def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
 
 
 def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any]) -> None:
-    """Make the nested repository *name* again. For a submodule that was not checked out, the name is no path, so it
-    gets a new directory that ends in `.restored`.
+    """Recreate the nested repository *name*. The name of a submodule that was not checked out is not a path, so such a
+    submodule gets a new directory whose name ends in `.restored`.
     """
     path = f"{around}/{os.path.basename(name)}.restored" if about.get("bare") else f"{around}/{name}"
     head, branch = about.get("head"), about.get("branch")

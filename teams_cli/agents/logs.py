@@ -1,7 +1,8 @@
 """Logs: the output of an agent's processes. The keepers of an agent, which run its turns, share one file. Each turn of
 its client has three files.
 
-The logs of the last turns are kept as far as there is room. When the agent has left the team, all its logs are removed.
+The logs of the latest turns are kept as long as there is room for them. When the agent has left the team, all its logs
+are removed.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from teams_cli.store.files import disk
 from teams_cli.teams import teams
 
 ALL = 64 * 1024 * 1024
-"""How many bytes the logs of an agent may take in all, and how many are read of one log. Only the
-end of a longer log is kept.
+"""Maximum total size, in bytes, of the logs of an agent's turns, and of one log. Only the end of a longer log is kept.
 """
 TAIL = 1 << 20
-"""How many bytes are read at a time, and how long the log of the keepers may become."""
+"""Number of bytes read at a time; also the size above which the log of the keepers is renamed."""
 END = 2000
-"""The characters from the end of a log that are reported when a turn failed."""
+"""Number of characters from the end of a log that are reported when a turn fails."""
 _MOST_TURNS = 100
-"""The logs of this many turns of an agent are kept at most."""
+"""Maximum number of turns of an agent whose logs are kept."""
 _ENDINGS = ("out", "err", "messages.json")
-"""The endings of the names of the files of a turn."""
+"""The endings of the names of a turn's files."""
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
-    """Return the path of the log of the agent's keepers, or of another process that is named by *agent*."""
+    """Return the path of the log of the agent's keepers. *agent* may also be the name of another background process."""
     return f"{store.root}/logs/{team}/{agent}.log"
 
 
@@ -55,12 +55,12 @@ def end(store: Store, team: str, agent: str) -> None:
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
-    """Return the beginning of the paths of a turn's files, which end in `.out`, `.err` and `.messages.json`."""
+    """Return the path of a turn's files without their endings, which are `.out`, `.err` and `.messages.json`."""
     return f"{store.root}/logs/{team}/{agent}.{turn}"
 
 
 class Complaints:
-    """Keeps the last failure of a process that retries, so that the process logs a repeated failure only once."""
+    """Remembers the last failure of a process that retries, so that the process logs a repeated failure only once."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -144,8 +144,8 @@ def sweep(store: Store, team: str, exiting_agent: str = "") -> None:
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """Return the last *limit* bytes of one file of a turn, or "" if there is no such file. The *ending* of its name,
-    `out`, `err` or `messages.json`, says which file.
+    """Return the last *limit* bytes of one file of a turn, or "" if there is no such file. *ending* selects the file:
+    `out`, `err` or `messages.json`.
     """
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
@@ -154,7 +154,7 @@ def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: 
 
 
 def transcript(store: Store, team: str, agent: str, turns: int) -> str:
-    """Return the output of the agent in all its turns, the present one included."""
+    """Return the output of the agent in all its turns, including the current one."""
     texts = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
     return "".join(texts)
 
@@ -170,7 +170,7 @@ def end_of_turn(store: Store, team: str, agent: str, turn: int) -> str:
 
 
 def tail(store: Store, team: str, agent: str, turns: int, count: int) -> list[str]:
-    """Return the last *count* lines that the agent printed. Only the turns with these lines are read."""
+    """Return the last *count* lines that the agent printed, reading only the turns that contain them."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
@@ -217,7 +217,7 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """Return the text if it has at most *limit* bytes, else its end. A line above the end then names the file *path*,
+    """Return the text if it has at most *limit* bytes, otherwise its end, below a line that names the file *path*,
     which has the whole text.
     """
     data = text.encode(errors="replace")

@@ -18,7 +18,7 @@ _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
 """The lengths of the hashes of commits: SHA-1 and SHA-256."""
 _TRIES, _PAUSE = 10, 0.05
-"""How often git is asked to move a branch, and the seconds between two tries."""
+"""Number of attempts to move a branch, and the seconds between two attempts."""
 _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 
@@ -36,8 +36,8 @@ def tip_of(repository: str, branch: str) -> str:
 
 
 def is_commit(commit: str) -> bool:
-    """Whether *commit* is the full hash of a commit. The name of a branch is not accepted, because a branch may move. A
-    text that git would take as an option is not accepted either.
+    """Whether *commit* is the full hash of a commit. False for the name of a branch, because a branch may move, and for
+    text that git would take as an option.
     """
     return len(commit) in _LENGTHS and _HEX.issuperset(commit)
 
@@ -63,8 +63,8 @@ def is_same(repository: str, first: str, second: str) -> bool:
 
 
 def make_merge(repository: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of *base* and *head*. It is signed if the configuration of the repository demands this.
-    No branch contains the new commit yet.
+    """Return a new merge commit of *base* and *head*. It is signed if the repository's configuration requires this. No
+    branch contains the new commit yet.
 
     Raises:
         Clash: The two commits conflict.
@@ -80,8 +80,8 @@ def make_merge(repository: str, base: str, head: str, message: str) -> str:
 
 
 def commit_merge(repository: str, tree: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of *base* and *head* with the files of *tree*. It is signed if the configuration of the
-    repository demands this.
+    """Return a new merge commit of *base* and *head* with the files of *tree*. It is signed if the repository's
+    configuration requires this.
 
     Raises:
         StorageFailed: git can't sign the commit.
@@ -140,8 +140,9 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 def refuse_unfollowed(repository: str, branch: str) -> None:
     """Refuse to move a branch that is checked out in several places: the files of only one checkout would be updated,
-    and a commit in another would undo the merge. Refuse it also while the branch is rebased: `git rebase --abort` would
-    move the branch back. During a rebase, `git worktree list` does not show the branch as checked out.
+    and a commit in another would undo the merge. Refuse it also while the branch is being rebased, because
+    `git rebase --abort` would move the branch back. During a rebase, `git worktree list` does not show the branch as
+    checked out.
     """
     reference = f"refs/heads/{branch}"
     paths: list[str] = []
@@ -179,7 +180,7 @@ def checked_out(repository: str, branch: str) -> str:
 
 def changed(checkout: str) -> list[str]:
     """Return the files of the checkout that differ from its commit. A submodule counts only if a new commit of it is
-    staged. A submodule that merely has another commit checked out does not hinder a merge.
+    staged. If it merely has another commit checked out, it does not hinder a merge.
     """
     entries = git.names(checkout, *git.STATUS, "--untracked-files=no")
     staged = git.names(checkout, "ls-files", "--stage", "-z")
@@ -190,8 +191,8 @@ def changed(checkout: str) -> list[str]:
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
     """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can be updated.
-    *attended* says that somebody waits for the outcome. If so, a changed file hinders the update only if the file
-    differs between the two commits. Otherwise every changed file hinders it.
+    *attended* says that somebody waits for the outcome: then a changed file hinders the update only if the file differs
+    between the two commits. Without *attended*, every changed file does.
     """
     git_directory = checkouts.git_directory(checkout)
     if operation := work.unfinished_in(git_directory):
@@ -263,7 +264,7 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file or symbolic link has the content that it has in one of the *commits*, or is missing. An
+    """Whether the file or symbolic link *name* is missing, or has the content that it has in one of the *commits*. An
     interrupted update may leave it missing, because git removes a file before it writes the new content.
     """
     path = os.path.join(checkout, name)

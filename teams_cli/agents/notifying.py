@@ -29,9 +29,9 @@ from teams_cli.teams.teams import Team
 Event = dict[str, Any]
 WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
 LONGEST = 60.0
-"""How many seconds a command of the human may take."""
+"""Maximum number of seconds that a command of the human may take."""
 _MOST_TEXT = 300
-"""How many characters of a text an event shows."""
+"""Maximum number of characters of a text that an event shows."""
 _MESSAGE_TYPES = ("plain", "reply", "broadcast", "answer", "output")
 """The types of messages that are events of the kind `message`. Questions, plans and reviews are other kinds."""
 
@@ -42,13 +42,13 @@ def is_wanted(team: Team) -> bool:
 
 
 def current_events(store: Store, team: Team) -> dict[str, Event]:
-    """Return the present events of the team, each under a key that stays the same while the event lasts."""
+    """Return the current events of the team, each under a key that stays the same while the event lasts."""
     return dict([*_of_members(store, team.name), *_of_tasks(store, team.name)])
 
 
 def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the key of each event of members, and the event: a question, plan or message that waits for the human, or
-    an agent whose client failed.
+    """Yield the key and the event for each question, plan or message that waits for the human, and for each agent whose
+    client failed.
     """
     for question in questions.all_of(store, team, []):
         if question.open and HUMAN in question.waiting_for:
@@ -71,8 +71,8 @@ def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the key of each event of tasks, and the event: a task that the human is to review, a failed task, or the
-    end of all tasks.
+    """Yield the key and the event for each task that the human must review, each failed task, and the end of all tasks,
+    each as a pair.
     """
     all_tasks = list(tasks.all_of(store, team, []))
     for task in reviews.for_person(all_tasks):
@@ -93,13 +93,15 @@ def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
-    """Return an event as JSON. *about* is the id of what it concerns, and *command* is what the human can do next."""
+    """Return an event as JSON. *about* is the id of what the event concerns, and *command* is the next command for the
+    human.
+    """
     document = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _MOST_TEXT)}
     return {**document, "next": command} if command else document
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
-    """Return the present events that were not reported yet, and record all present events as reported."""
+    """Return the current events that have not been reported yet, and record all current events as reported."""
     events = current_events(store, team)
 
     def with_reported(human: presence.Agent) -> presence.Agent:

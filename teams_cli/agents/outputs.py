@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 _RECENT = 1000
-"""How many of the newest messages are searched for an answer of the agent."""
+"""Number of the newest messages that are searched for an answer of the agent."""
 _WRITTEN = ("plain", "reply", "broadcast")
 """The types of messages that an agent writes itself."""
 _MOST_IN_MESSAGE = 60_000
-"""How many bytes of an output fit into one message, together with a remark."""
+"""Maximum number of bytes of an output in one message, so that a remark still fits in."""
 
 
 class Output(Record):
@@ -80,12 +80,12 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller of the session needs no message now that a generation of the session has ended. This is so
-    only if the generation was completed and mail had begun it, and if one of these is true:
+    """Whether the caller of the session needs no message about the end of this generation. True if mail had begun the
+    generation, the generation was completed, and one of these applies:
 
     * The agent wrote to the caller.
-    * The agent wrote to another sender of the mail, which came neither from the caller nor from the human.
-    * The agent has no output. The caller sent none of the mail, or the caller's newest message only informs.
+    * The agent wrote to another sender of that mail, and no mail came from the caller or the human.
+    * The agent has no output, and the caller sent none of the mail, or the caller's newest message only informs.
     """
     if not _was_completed_after_mail(session):
         return False
@@ -100,8 +100,8 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller sent mail that began a turn of this generation, and did not only inform the agent with the
-    newest message. A message that is too old to be found counts as one that expects an answer.
+    """Whether mail from the caller began a turn of this generation, and the caller's newest message expects an answer,
+    that is, does not only inform. A message that is too old to be found counts as one that expects an answer.
     """
     if session.caller not in _senders(session):
         return False
@@ -112,14 +112,16 @@ def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output should resume the caller of the session. False if this generation was completed and the caller
-    sent none of the mail that began it.
+    """Whether the output should resume the caller of the session. False if this generation was begun by mail, none of
+    it from the caller, and was completed.
     """
     return not _was_completed_after_mail(session) or session.caller in _senders(session)
 
 
 def _was_completed_after_mail(session: Session) -> bool:
-    """Whether this generation of the session was completed, and mail began it, as it begins all but the first."""
+    """Whether this generation of the session was completed and was begun by mail. Mail begins every generation but the
+    first.
+    """
     return session.generation > 1 and session.outcome == "completed"
 
 

@@ -1,5 +1,5 @@
 """Overlaps: find where the work of an agent, committed or not, conflicts with the work of another agent, or with the
-branch that the work is to join. The agents are notified before they merge.
+branch that it will be merged into. The agents are notified before they merge.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from teams_cli.teams.teams import Team
 _EVERY = 15.0
 """Seconds between two comparisons of uncommitted files; a commit is compared as soon as it is seen."""
 _MOST_LANDINGS = 50
-"""Among how many of the last landings the cause of a conflict is looked for."""
+"""Number of the latest landings that are searched for the cause of a conflict."""
 _MOST_PARSED, _MOST_FILES = 20, 100
-"""How many changed files of an agent are recorded at most: with the names of the changed functions, and in all."""
+"""Maximum numbers of an agent's changed files that are recorded: with the names of the changed functions, and in all.
+"""
 
 
 class Overlap:
@@ -73,14 +74,16 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
 def _find_overlaps(
     snapshots: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]
 ) -> Iterator[Overlap]:
-    """Yield an overlap for each pair of worktrees that are to join the same branch and conflict. A pair is skipped if
-    the branch contains the work of one of them already.
+    """Yield an overlap for each pair of worktrees that conflict and will be merged into the same branch. A pair is
+    skipped if the branch already contains the work of one of them.
     """
     target_of = _targets(store, team, snapshots.main)
     claimed_at = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
 
     def landing_order(tree: Tree) -> tuple[str, str]:
-        """Return a sort key: agents without a task in progress first, then the agents by the time of their claims."""
+        """Return a sort key that puts agents without a task in progress first, then the others by the time of their
+        claim.
+        """
         return claimed_at.get(tree.agent, ""), tree.agent
 
     for pair in pairs:
@@ -99,9 +102,10 @@ def _find_overlaps(
 def with_tip(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
-    """Return where *commit* conflicts with *tip*, the present commit of the branch *onto* that *commit* is to join.
-    `places` lists the conflicts. `against` describes the landing that last changed one of the files with conflicts: its
-    `landing`, `task`, `title`, `owner`, and the time `at` which it landed. It is None if no landing of the team did.
+    """Return where *commit* conflicts with *tip*, the current commit of the branch *onto*, into which *commit* will be
+    merged. `places` lists the conflicts. `against` describes the landing that last changed one of the files with
+    conflicts, with the keys `landing`, `task`, `title`, `owner` and `at`, the time of the landing. It is None if no
+    landing of the team changed these files.
     """
     places = _conflicting_places(snapshots, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -130,8 +134,8 @@ def with_tip(
 
 
 def _targets(store: Store, team: str, main: str) -> Callable[[Tree], str]:
-    """Return a function that returns the branch which the work in a worktree is to join: the branch that the last
-    request to land this work named, else the branch of the *main* checkout.
+    """Return a function that returns the branch into which a worktree's work will be merged: the branch named by the
+    last request to land this work or, if there was none, the branch of the *main* checkout.
     """
     branches = {
         landing.branch or "": landing.onto
@@ -179,8 +183,8 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _base_and_snapshot(snapshots: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return the last commit that the worktree has in common with the main checkout, "" if there is none, and a commit
-    of all work in the worktree.
+    """Return two commits: the last one that the worktree has in common with the main checkout, "" if there is none; and
+    one with all work in the worktree.
     """
     commit = snapshots.of(tree.worktree)
     main_head = git.output_of(tree.worktree, "rev-parse", "main-worktree/HEAD")
@@ -211,8 +215,8 @@ def others_working_on(store: Store, team: Team, agent: str, path: str) -> list[s
 
 
 class ConflictWatch:
-    """Compares an agent's work with the work of other agents again and again. It notifies both agents once of a
-    conflict, and records which files the agent changes.
+    """Compares an agent's work with the work of other agents again and again. Notifies both agents of a conflict, once,
+    and records which files the agent changes.
     """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
@@ -222,11 +226,11 @@ class ConflictWatch:
 
     def notify_of_conflicts(self) -> str:
         """Compare the agent's work with the work of each other agent, and notify both of a conflict. A pair is skipped
-        if the work of neither has changed since any process compared it last. Uncommitted changes are compared every 15
-        seconds at most.
+        if the work of neither has changed since any process compared it last. Uncommitted changes are compared at most
+        every 15 seconds.
 
-        Returns why the comparison failed, or "" if it succeeded: a failure must not stop the agent. If git was busy,
-        the comparison is tried once more.
+        Returns why the comparison failed, or "" if it succeeded. No error is raised, because a failure must not stop
+        the agent. If git was busy, the comparison is tried once more.
         """
         try:
             try:
@@ -240,7 +244,9 @@ class ConflictWatch:
         return ""
 
     def _compare(self) -> None:
-        """Compare once, unless the agent has no worktree here, or was just compared and has committed nothing since."""
+        """Compare once, unless the agent has no worktree here, or was compared a moment ago and has committed nothing
+        since.
+        """
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
         own_tree = next((tree for tree in trees if tree.agent == self.agent), None)
         if own_tree is None:
@@ -278,8 +284,8 @@ class ConflictWatch:
         last_comparison.write(head, {**states, target: tip})
 
     def _compare_with(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
-        """Return, by agent, in words where this agent's work conflicts with each of the *others*; "" if it does not.
-        Both agents of a conflict are notified once.
+        """Return a dictionary that says, by agent, where this agent's work conflicts with each of the *others*, or ""
+        if it does not. Both agents of a conflict are notified once.
         """
         conflicts = {tree.agent: "" for tree in others}
         for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
@@ -289,9 +295,9 @@ class ConflictWatch:
         return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
-        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*; "" if it does
-        not. The agent is notified once, unless its tasks are finished, or it asked to land this commit: then the answer
-        to its request names the conflict.
+        """Return a text that says where the agent's work conflicts with *tip*, the commit of the branch *target*; "" if
+        it does not. The agent is notified once, unless its tasks are finished, or it asked to land this commit, because
+        the answer to its request then names the conflict.
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
@@ -314,8 +320,8 @@ class ConflictWatch:
 
 
 class _LastComparison:
-    """The last comparison of an agent's work: the commit of its worktree, and the states of the worktrees and of the
-    branch that were compared. It is kept in a file, so that no other process repeats the comparison.
+    """The last comparison of an agent's work: the commit of its worktree, and the state of each worktree and of the
+    branch that it was compared with. It is kept in a file, so that no other process repeats the comparison.
     """
 
     def __init__(self, path: str) -> None:
@@ -330,7 +336,7 @@ class _LastComparison:
             return
 
     def write(self, commit: str, states: dict[str, str]) -> None:
-        """Write the file. If writing fails, the next look repeats the comparison, but nobody is notified twice."""
+        """Write the file. If writing fails, the comparison is repeated next time, but nobody is notified twice."""
         os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
         temporary = f"{self._path}.{os.getpid()}"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
@@ -350,7 +356,7 @@ def _state(tree: Tree) -> str:
 
 
 def _in_words(places: list[dict[str, Any]], side: int = 0) -> str:
-    """Return the *places* in words, as the first agent (*side* 0) or the second one (1) sees them."""
+    """Return a text that describes the *places* for the first agent (*side* 0) or the second agent (*side* 1)."""
     return text.listed([regions.in_words(place, side) for place in places])
 
 
@@ -359,9 +365,7 @@ def _digest(words: list[str]) -> str:
 
 
 def notify_both(store: Store, team_name: str, overlap: Overlap) -> None:
-    """Notify both agents of an overlap, but only once as long as the conflict is in the same files. The notices wake
-    nobody.
-    """
+    """Notify both agents of an overlap, once for each set of files with conflicts. The notices wake nobody."""
     team = teams.get(store, team_name)
     first, second = overlap.trees
     digest = _digest([*sorted((first.agent, second.agent)), *overlap.files])

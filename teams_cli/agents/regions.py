@@ -30,21 +30,22 @@ _LANGUAGES = (
     "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"
     "*.md markdown"
 )
-"""For each pattern of file names, the built-in driver by which git finds the function around a change."""
+"""Pairs of a file name pattern and git's built-in diff driver, which finds the function around a change in such a file.
+"""
 _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
 """The name in a line that declares a function or class with a keyword."""
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
-"""The name in a line that declares a function as C does: before its parameters."""
+"""The name in a C-style declaration of a function: the word before the parameters."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
-"""The head of a hunk in a diff. Its groups are the first line and the number of lines before the change, the same after
-the change, and the line that git shows above the hunk.
+"""The header of a hunk in a diff. Its groups are the first line and the number of lines before the change, the first
+line and the number of lines after the change, and the line of code that git shows in the header.
 """
 
 
 class Change(NamedTuple):
-    """A changed place in a file. *old* has the first and the last line of the place before the change, *new* its first
-    and last line after the change. If the change only adds lines, *old* has the line after them, and then the line
-    before them. *symbol* is the function or class around the place, "" if none is known.
+    """A changed place in a file. *old* has the numbers of its first and last line before the change, *new* those after
+    the change. If the change only adds lines, *old* has the number of the old line after them, and then that of the old
+    line before them. *symbol* is the function or class around the place, "" if none is known.
     """
 
     old: tuple[int, int]
@@ -52,7 +53,7 @@ class Change(NamedTuple):
     symbol: str
 
     def meets(self, other: Change) -> bool:
-        """Whether this change and *other* concern the same or adjacent old lines, so that git can't merge them."""
+        """Whether this change and *other* affect the same or adjacent old lines, so that git can't merge them."""
         return self.old[0] <= other.old[1] + 1 and other.old[0] <= self.old[1] + 1
 
 
@@ -83,8 +84,8 @@ class Snapshots:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """Return a commit of everything in the worktree. The first call makes this commit, later calls return it again.
-        If nothing is changed, HEAD is returned. HEAD is returned also while a merge or rebase is unfinished.
+        """Return a commit of everything in the worktree. The first call makes this commit, and later calls return the
+        same commit. If nothing is changed, or a merge or rebase is unfinished, HEAD is returned.
         """
         if worktree in self._commits:
             return self._commits[worktree]
@@ -125,7 +126,7 @@ class Snapshots:
         return sorted(set(done.stdout.split("\0")[1:]) - {""})
 
     def base(self, directory: str, first: str, second: str) -> str:
-        """Return the common ancestor of two commits; empty if they have none."""
+        """Return the common ancestor of two commits; "" if they have none."""
         return git.run(directory, "merge-base", first, second, variables=self._variables).stdout.strip()
 
     def holds(self, directory: str, tip: str, commit: str) -> bool:
@@ -175,8 +176,8 @@ class Snapshots:
         return changes
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
-        """Return *path*. If all changes of the file are inside functions, a colon and the names of these functions
-        follow.
+        """Return *path*, followed by a colon and the names of the changed functions if all changes of the file are
+        inside functions.
         """
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
@@ -196,9 +197,9 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
-    """Return, as JSON, where changes of the two sides meet in the file *path*: the functions around these places, and
-    the present lines of each side. Functions and lines are empty if the whole file conflicts, for example because both
-    sides add the file.
+    """Return, as JSON, where the changes of the two sides conflict in the file *path*: the functions around these
+    places, and each side's current lines. Functions and lines are empty if the whole file conflicts, for example
+    because both sides add the file.
     """
     mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
     theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]
@@ -211,8 +212,8 @@ def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]
 
 
 def in_words(place: dict[str, Any], side: int = 0) -> str:
-    """Return *place* in words, as one of its two agents sees it. *side* is 0 for the agent whose lines come first in
-    *place*, and 1 for the other agent.
+    """Return a text that describes *place* for one of its two agents. *side* is 0 for the agent whose lines come first
+    in *place*, and 1 for the other agent.
     """
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
     mine, theirs = place["lines"][side], place["lines"][1 - side]

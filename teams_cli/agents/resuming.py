@@ -19,20 +19,20 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.teams import history, settings, teams
 
 _REMEMBERED = 500
-"""How many resumes of a session are recorded: the latest ones."""
+"""Maximum number of resumes that are recorded of a session; older ones are dropped."""
 _HOUR = 3600.0
 _RESUMABLE = ("completed", "failed", "lost")
 
 
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
     """Begin a new generation of an idle session, for a message from *by*, and return the session. The caller must then
-    start its keeper. If several processes try this at once, one gets the session, and the others get None. None also if
-    the agent may not be resumed.
+    start its keeper. If several processes try this at once, one gets the session, and the others get None. Also returns
+    None if the agent may not be resumed.
 
     An agent may not be resumed if it was stopped, if its budget is used up, or if its provider refuses requests.
     *for_output* says that the message is the output of an agent that *agent* started; this output does not resume a
-    failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified; an interjection or
-    a restart resumes the agent all the same.
+    failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified. An interjection or
+    a restart resumes the agent even then.
     """
     resumable = ("completed",) if for_output else _RESUMABLE
     why_a_loop = ""
@@ -69,9 +69,9 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
-    """Return why messages of *by* must not resume the session again, or "" if they may. Within an hour without progress
-    in any task, *by* may resume the session `max_resumes_per_hour` times (a setting), and all senders together ten
-    times as often.
+    """Return why messages from *by* must not resume the session again, or "" if they may. Within an hour without
+    progress in any task, *by* may resume the session `max_resumes_per_hour` times (a setting), and all senders together
+    ten times as often.
 
     Agents that answer each other without end cost money and get nowhere. The agents that the session's own agent
     started count as one sender, because it may start another agent in each turn. The human may always resume a session.
@@ -101,12 +101,14 @@ def _are_too_many(resumes: list[Resume], senders: set[str], limit: int) -> bool:
 
 
 def _count_turns(resumes: list[Resume], senders: set[str]) -> int:
-    """Return how many turns began with messages of these *senders*. Several messages to one turn count once."""
+    """Return how many turns began with messages from these *senders*. Several messages that began the same turn count
+    once.
+    """
     return len({resume.at for resume in resumes if resume.by in senders})
 
 
 def noted(session: Session, senders: Iterable[str], at: str) -> Session:
-    """Return the session with a record that messages of these senders began a turn."""
+    """Return the session with a record that messages from these *senders* began a turn at the time *at*."""
     return session.having(resumes=[*session.resumes, *(Resume(at=at, by=name) for name in senders)][-_REMEMBERED:])
 
 
@@ -146,8 +148,8 @@ def unpaused(session: Session) -> Session:
 
 
 def without_pause(session: Session) -> Session:
-    """Return the session without its pause, which may have begun, or may only be planned for the end of the turn. Its
-    earlier resumes are forgotten, so that `too_often` counts from zero again.
+    """Return the session without its pause, which may have begun, or may be planned for the end of the turn. The record
+    of its earlier resumes is emptied, so that `too_often` counts from zero again.
     """
     if session.state == "paused":
         return unpaused(session)
@@ -163,8 +165,8 @@ LIMIT_CHOICES = (WAIT, RELEASE, settings.OFF)
 
 
 def limited_until(store: Store, printed: str) -> str | None:
-    """Return the time from which the provider accepts requests again, as a failed client *printed* it; None if the
-    client failed for another reason.
+    """Return the time at which the provider accepts requests again, as found in what a failed client *printed*. None if
+    the client failed for another reason.
     """
     end = output.limited_until(printed, store.now().astimezone())
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
@@ -177,8 +179,8 @@ def on_limit(store: Store, team: str) -> str:
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
     """Record on the session that its provider refuses requests until the time *until*. *given* are the numbers of the
-    messages of the turn that failed. Returns in words what happens to the agent now. The leader is notified, except if
-    the leader started the agent and gets its output now.
+    messages of the turn that failed. Returns a sentence that says what happens to the agent now. The leader is
+    notified, unless the leader started the agent and gets its output now.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)
@@ -207,4 +209,4 @@ _CONSEQUENCES = {
     RELEASE: "its tasks are released; a message after that time resumes it.",
     "": "a message after that time resumes it. `teams set onLimit wait` lets agents continue by themselves.",
 }
-"""The rest of a sentence about a limited agent, by the setting onLimit. Any other value of it names a client."""
+"""The end of a sentence about a limited agent, by the value of the setting onLimit. Any other value names a harness."""

@@ -1,4 +1,4 @@
-"""Sessions: the life of an agent that `teams` started: its state, its process, and its outcome.
+"""Sessions. A session records the life of an agent that `teams` started: its state, its process, and its outcome.
 
     starting → running ⇄ waiting → done → starting → …
                                   ↘ paused
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 BEGIN_AGAIN = "begin-again"
-"""The field `about` of a notice that restarts an agent."""
+"""The value of the field `about` in a notice that restarts an agent."""
 
 
 class Resume(Record):
@@ -42,14 +42,14 @@ class Resume(Record):
 
 class Session(Record):
     """The record of an agent that `teams` started. `caller` is the member that started the agent and gets its output.
-    `run` has one value for an agent that `run-agent` started and for all agents below it, at any depth. `generation`
-    counts how often the agent was started or resumed.
+    `run` has the same value for an agent that `run-agent` started and for all agents below it, at any depth.
+    `generation` counts how often the agent was started or resumed.
 
     *fresh* means that the next turn begins a new session of the client. *restarted* is the member that last asked for a
-    restart, followed by a ~ and the uid of that request. If an agent in a sandbox, where nothing can be started,
-    requested this agent, *unstarted* is the requesting agent. Its keeper, which is outside, then starts this agent.
-    *taken_by* is the person who sits in the agent's place in a terminal. *checkout* is the checkout that the worktree
-    was made from, so that a removed worktree can be made again.
+    restart, followed by a ~ and the uid of that request. *unstarted* is the agent that requested this agent from inside
+    a sandbox, where nothing can be started. The keeper of the requesting agent, which runs outside the sandbox, then
+    starts this agent. *taken_by* is the person who sits in the agent's place in a terminal. *checkout* is the checkout
+    that the worktree was made from, so that a removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -110,12 +110,14 @@ class Session(Record):
 
     @property
     def interrupted(self) -> bool:
-        """Whether the session has an interjection or a restart that was not delivered yet."""
+        """Whether the session has an interjection or a restart that has not been delivered yet."""
         return self.interjected > self.delivered or self.restart_notice is not None
 
     @property
     def restart_notice(self) -> Owed | None:
-        """The notice that restarts the agent, until it is sent. None if no restart was asked for, or it was sent."""
+        """The notice that restarts the agent, until it is sent. None if no restart was requested, or the notice was
+        sent.
+        """
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, notice: Owed, number: int) -> Session:
@@ -128,7 +130,9 @@ class Session(Record):
 
     @property
     def tag(self) -> str:
-        """A mark in the environment of the client's processes, by which they are found. Each generation has its own."""
+        """A mark in the environment of the client's processes, by which they are found. Each generation has its own
+        mark.
+        """
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
@@ -145,7 +149,7 @@ class Session(Record):
 
     @property
     def host(self) -> str:
-        """The machine where the keeper runs and the client's session is stored; empty if there is only one machine."""
+        """The machine where the keeper runs and the client's session is stored; "" if there is only one machine."""
         from teams_cli import processes
 
         return processes.host_of(self.keeper_boot)
@@ -155,8 +159,8 @@ class Session(Record):
         return self.limited_until is not None and parse_rfc3339(self.limited_until) > now
 
     def present_worktree(self, host: str) -> str | None:
-        """Return the path of the session's worktree. None if the session has no worktree. None also if the directory is
-        gone, which only the agent's own machine can find out; *host* is the name of this machine.
+        """Return the path of the session's worktree. None if the session has no worktree, or if the directory is gone,
+        which only the agent's own machine can find out. *host* is the name of this machine.
         """
         is_gone = self.host in ("", host) and not os.path.isdir(self.worktree or "")
         return None if is_gone else self.worktree
@@ -214,13 +218,17 @@ def find(store: Store, team: str, agent: str) -> Session | None:
 
 
 def was_stopped(store: Store, team: str, agent: str) -> bool:
-    """Whether `teams` started the agent, and it was stopped. Nothing resumes a stopped agent, so it reads no mail."""
+    """Whether `teams` started the agent and the agent was stopped. Nothing resumes a stopped agent, so it reads no
+    mail.
+    """
     session = find(store, team, agent)
     return session is not None and session.ended and session.outcome == "stopped"
 
 
 def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
-    """Return whether the agent was notified that nothing is left to do, does not wait, and can't be woken."""
+    """Whether the agent was notified that nothing is left to do, is not waiting, can't be woken, and does not lead the
+    team.
+    """
     was_notified = any(key.startswith("settled:") for key in agent.told)
     if not was_notified or agent.waiting or agent.agent == team.leader:
         return False
@@ -230,7 +238,7 @@ def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
 
 
 def that_may_have_ended(store: Store, team: Team, names: Iterable[str]) -> list[str]:
-    """Return those of the agents *names* for which `may_have_ended` is true."""
+    """Return the agents among *names* that may have ended: they know that nothing is left to do, and can't be woken."""
     return [name for name in names if may_have_ended(store, team, presence.load(store, team.name, name))]
 
 
@@ -243,7 +251,7 @@ def take(store: Store, team: str, agent: str) -> Session:
     """Make this process the keeper of the session.
 
     Raises:
-        Conflict: Another process holds the session, or the session is not to be started.
+        Conflict: Another process holds the session, or the session is not waiting to be started.
     """
 
     def held_by_us(session: Session) -> Session:
@@ -256,7 +264,7 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
     """Make this process the one that starts the session. The process that created the session was inside a client's
-    sandbox, and could not start it. Returns the session, or None if it was started or ended meanwhile.
+    sandbox, and could not start it. Returns the session, or None if another process has started or ended it.
     """
 
     def held_by_us(current: Session) -> Session:
@@ -379,8 +387,9 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 
 def note_reported(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
-    """Record which session the agent's client reported, and its directory, so that this session can be copied. Nothing
-    is recorded if `teams` started the agent, if the session id is not valid, or if the same report is recorded already.
+    """Record the session that the agent's client reported, and the session's directory, so that the session can be
+    copied. Nothing is recorded if `teams` started the agent, if the session id is not valid, or if the same report is
+    recorded already.
     """
     report = {"client": client, "sessionId": session_id, "directory": directory, "host": store.host}
     recorded = presence.load(store, team, agent).client or {}

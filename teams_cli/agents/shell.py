@@ -13,23 +13,27 @@ from typing import IO
 from teams_cli import errors
 
 KEPT = 1024 * 1024 - 200
-"""How many bytes of output are kept. Together with the line that says how much is missing, they fit into one result."""
+"""Maximum number of bytes of output that are kept. With the line that says how much is missing, they fit into one
+result.
+"""
 _MOST_OF_ERRORS = 2000
-"""How many characters from the end of standard error the reason of a failed command shows."""
+"""Number of characters from the end of standard error that `Finished.reason` shows."""
 TIMEOUT = 124
-"""The exit status of a command that took too long, as of timeout(1)."""
+"""The exit status of a command that took too long, as in timeout(1)."""
 PATIENCE = 1800.0
-"""The seconds that a command may take by default."""
+"""Seconds that a command may take by default."""
 
 
 def ending(status: int) -> str:
-    """Return in words how a process ended. *status* is its exit status, or the negative number of a signal."""
+    """Describe how a process ended. *status* is its exit status, or the negative number of a signal."""
     return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
 @dataclass
 class Finished:
-    """The outcome of a command: its exit status (negative: the signal that ended it), output and errors."""
+    """The outcome of a command: its exit status (the negative number of the signal if a signal ended it), output and
+    errors.
+    """
 
     status: int
     output: str
@@ -37,13 +41,15 @@ class Finished:
 
     @property
     def reason(self) -> str:
-        """The reason of a failure: its exit status, and the end of its standard error."""
+        """The reason for a failure: the exit status, and the end of standard error."""
         errors = self.errors.strip()[-_MOST_OF_ERRORS:]
         return f"{ending(self.status)}: {errors}" if errors else ending(self.status)
 
 
 class ShellCommand:
-    """A running `sh -c SCRIPT`. Its output goes to files, so that a process it leaves behind holds no pipe open."""
+    """A running `sh -c SCRIPT`. Its output goes to files, so that a process that it leaves behind can't hold a pipe
+    open.
+    """
 
     def __init__(self, script: str, directory: str, environment: Mapping[str, str]) -> None:
         """Start the command.
@@ -77,7 +83,7 @@ class ShellCommand:
 
     def finish(self, end: bool = False) -> Finished:
         """Kill what is left of the command and its process group, and return the outcome of the command. With *end*,
-        the command first gets SIGTERM and two seconds to end by itself.
+        the command first gets SIGTERM and has two seconds to end by itself.
         """
         if end:
             self._signal(signal.SIGTERM)
@@ -99,9 +105,9 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run the shell command *script* in *directory*, and return its outcome. If it takes longer than *seconds*, it is
-    ended, and its status is TIMEOUT. It is ended also if this process is interrupted. *what* names the command in
-    errors.
+    """Run the shell command *script* in *directory*, and return its outcome. A command that takes longer than *seconds*
+    is ended, and its status is TIMEOUT. The command is also ended if this process is interrupted. *what* names the
+    command in errors.
     """
     try:
         command = ShellCommand(script, directory, environment)
@@ -119,7 +125,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
 
 
 def fitting(text: str, limit: int = KEPT) -> str:
-    """Return the text if it has at most *limit* bytes, else its end below a line that says how much is left out."""
+    """Return the text if it has at most *limit* bytes, otherwise its end, below a line on how much is missing."""
     data = text.encode()
     return text if len(data) <= limit else _end_of(data[-limit:], len(data))
 
@@ -135,7 +141,7 @@ def _tail(file: IO[bytes]) -> str:
 
 
 def _end_of(data: bytes, size: int) -> str:
-    """Return the end of *data* below a line that says how much of the *size* bytes is left out."""
+    """Return the end of *data*, below a line that says how many of the *size* bytes are missing."""
     # Decoding may make the data longer, so it is cut again.
     kept_text = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
     return f"[{size} bytes of text; all but the last {len(kept_text.encode())} are left out]\n{kept_text}"

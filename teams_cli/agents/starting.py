@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Permissions
 
 _DESCRIPTION = 50
-"""How many characters of the prompt describe an agent without a description."""
+"""Number of characters of the prompt that serve as the description of an agent without one."""
 _STARTING = 30.0
 """Seconds after which a member counts as never started, if the process that was to start it is not recorded."""
 
 
 @dataclass
 class StartRequest:
-    """A request to start an agent: its prompt and its options. At its start, the agent gets the environment *environ*;
-    later it gets the environment of the process that resumes it. *variables* are stored, and are added to the agent's
-    environment each time. *type* is the name of a role, or else a skill of the agent.
+    """A request to start an agent: its prompt and its options. When it starts, the agent gets the environment
+    *environ*; later it gets the environment of the process that resumes it. *variables* are stored, and are added to
+    the agent's environment each time. *type* is the name of a role; any other value is a skill of the agent.
     """
 
     prompt: str
@@ -185,8 +185,8 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 def _checked_client(
     store: Store, team: Team, caller: Caller, request: StartRequest, run: str
 ) -> tuple[Profile, Permissions | None]:
-    """Return the profile and the permission level of the client. Refuse a request that no name of the agent could make
-    possible, for example because the client is not installed or a budget is used up.
+    """Return the profile and the permission level of the client. Refuse a request that would fail whatever the agent's
+    name is, for example because the client is not installed or a budget is used up.
     """
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
@@ -230,7 +230,7 @@ def _store_session(store: Store, team: str, draft: Session) -> Session:
 
 
 def _never_ran(session: Session) -> bool:
-    """Whether the agent was lost before its first turn, so that another agent may have its name."""
+    """Whether the agent was lost before its first turn, so that another agent may take its name."""
     return session.outcome == "lost" and not session.turns
 
 
@@ -258,8 +258,8 @@ def _name_is_taken(agent: str) -> errors.AlreadyExists:
 
 
 def remove_never_started(store: Store, team: Team) -> Team:
-    """Remove the members whose start was interrupted, because the process that was to start them died. Their names can
-    then be used again. Returns the changed team.
+    """Remove the members whose start was interrupted, because the process that should have started them died. Their
+    names can then be used again. Returns the changed team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):

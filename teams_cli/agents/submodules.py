@@ -17,9 +17,7 @@ from teams_cli.store.files import disk
 
 
 def wanted(directory: str, commit: str) -> dict[str, str]:
-    """Return the commit of each submodule in *commit*, by the path of the submodule. The result is empty if *commit* is
-    "".
-    """
+    """Return the commits of the submodules in *commit*, by the path of the submodule. Empty if *commit* is ""."""
     if not commit:
         return {}
     commits = {}
@@ -96,7 +94,7 @@ def _run_git(store: str, *words: str) -> CompletedProcess[str]:
 def carried(top: str, base: str, commit: str, branch: str) -> Iterator[None]:
     """For a `with` block, copy the submodule commits that *commit* needs and *base* does not need from the worktrees of
     this machine to the checkout *top*. Each copied commit gets a new branch in its submodule, whose name begins with
-    *branch*. If the `with` block fails, the new branches are removed. Commits that no worktree has are left out.
+    *branch*. If the `with` block fails, the new branches are removed. Commits that no worktree has are skipped.
 
     Raises:
         Conflict: The checkout lacks one of these submodules, or can't fetch from it.
@@ -156,7 +154,9 @@ def _carry(
 
 
 def _stores_inside(stores: list[str], top: str, commit: str, path: str) -> list[str]:
-    """Return the places that may have the submodule at *path* inside a submodule, which is checked out at *top*."""
+    """Return the repositories that may have the commits of the submodule at *path* in *commit*. *commit* is a commit of
+    another submodule, which is checked out at *top* and whose own repositories are *stores*.
+    """
     name = _name_of(top, commit, path)
     places = [place for store in stores for place in (f"{store}/modules/{name}", f"{store}/{path}")]
     return [place for place in places if _is_store(place)]
@@ -167,5 +167,5 @@ def _is_store(place: str) -> bool:
 
 
 def _is_reachable(store: str, commit: str, *references: str) -> bool:
-    """Whether a reference of the store contains the commit; *references* limits which references count."""
+    """Whether a reference of the store contains the commit. If *references* are given, only these count."""
     return bool(_run_git(store, "for-each-ref", "--count=1", "--contains", commit, *references).stdout.strip())

@@ -1,5 +1,5 @@
-"""Checkouts that the program makes: worktrees of agents, with the files and the set-up that the team wants; and
-temporary checkouts of a commit, each for one check or landing.
+"""Make checkouts: worktrees of agents, with the files and the set-up that the team wants, and temporary checkouts of a
+commit, each for one check or landing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from teams_cli.teams.teams import Team
 _OWN, _LOCK = ".own-", ".lock"
 """The beginning of the name of a temporary checkout, and the ending of the name of the lock file beside it."""
 _END_OF_OUTPUT = 2000
-"""How many characters from the end of a failed set-up's output its error shows."""
+"""Number of characters from the end of a failed set-up's output that the error shows."""
 
 
 class SetupFailed(errors.TeamsError):
-    """The command that prepares a worktree failed, so nothing is started in this worktree."""
+    """Raised when the command that prepares a worktree fails, so that nothing is started in the worktree."""
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
-    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say. Copy the ignored files that
-    `worktree.copy` names, then run `worktree.setup` in the worktree with the environment *environ*. If this command
-    fails, the error message includes *otherwise*, which says what was not done because of the failure.
+    """Prepare *tree*, a new worktree of the checkout *top*, according to the team's settings: copy the ignored files
+    that `worktree.copy` names, then run `worktree.setup` in the worktree with the environment *environ*. If this
+    command fails, the error message includes *otherwise*, which says what was not done because of the failure.
 
     Raises:
         SetupFailed: The command failed, or a pattern is outside the repository.
@@ -84,7 +84,7 @@ def tree(
     preparation fails, the error message includes *otherwise*, which says what was not done because of the failure.
 
     Raises:
-        SetupFailed, StorageFailed: The checkout can't be made or furnished.
+        SetupFailed, StorageFailed: The checkout can't be made or prepared.
     """
     if os.path.lexists(path):
         clear(repository, path)
@@ -169,7 +169,7 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     """Refuse to make the agent's worktree if its directory or its branch exists already, because somebody's work may be
-    there. Refuse also if git can't store the new branch beside an existing branch.
+    there. Refuse also if git can't store the new branch because of the name of an existing branch.
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
@@ -215,7 +215,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
-    """Make the worktree *path* by `git worktree add` with the arguments *words*, and record its *origin*."""
+    """Make the worktree *path* with `git worktree add` and the arguments *words*, and record its *origin*."""
     done = git.run(top, "worktree", "add", "--quiet", *words)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")

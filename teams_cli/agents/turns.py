@@ -1,4 +1,4 @@
-"""Turns: a turn is one run of a client's program, until none of its processes is left. It can be interrupted."""
+"""Turns. A turn is one run of a client's program, until none of its processes is left. A turn can be interrupted."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from teams_cli.teams.config import Config
 from teams_cli.text import MAX_RESULT
 
 _PAUSE = 0.03
-"""Seconds to wait after a change in the team, so that changes which follow at once are looked at together."""
+"""Seconds to wait after a change in the team, so that changes in quick succession are handled together."""
 _LOOK = 5.0
 """Seconds between two calls of *look* while the client runs."""
 _ASK_AGAIN = 10.0
-"""After this many seconds, a turn again finds out whether it is to stop, even if no change was reported."""
+"""Seconds after which a turn checks again whether it has to stop, even if no change was reported."""
 _GOODBYE = 5.0
-"""How many seconds an agent has to finish after it asked for its own end."""
+"""Seconds that an agent has to finish after it asked to be ended."""
 _PARENT_DEATH = 1
 """The option PR_SET_PDEATHSIG of prctl(2)."""
 
 
 @dataclass
 class Reason:
-    """The reason for which an agent is to end. *own_request* says that the agent itself asked to end, so that it gets
-    time to finish.
+    """The reason why an agent must end. *own_request* says that the agent itself asked for this, so it gets time to
+    finish.
     """
 
     text: str
@@ -49,8 +49,8 @@ class Reason:
 @dataclass
 class Turn:
     """The result of one run of the client. *printed* is what the client printed, which is also in the file *path*.
-    *stopped* is the reason for which the client was ended, or None. *interrupted* says that the client was interrupted
-    so that the next turn can begin with a message.
+    *stopped* is the reason why the client was ended, or None. *interrupted* says that the client was interrupted so
+    that the next turn can begin with a message.
     """
 
     status: int
@@ -60,7 +60,9 @@ class Turn:
     stopped: Reason | None
 
     def output(self, profile: Profile) -> str:
-        """Return the agent's answer from what the client printed, cut to the length that a result may have."""
+        """Extract the agent's answer from what the client printed, and return it, cut to the length that a result may
+        have.
+        """
         return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
 
 
@@ -163,8 +165,8 @@ class ClientProcess:
     def _wait_or_end(
         self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait until the client ends, or end it. Returns whether a message interrupted it, and the reason to stop it,
-        or None.
+        """Wait until the client ends, or end it. Returns whether a message interrupted it, and the reason why it had to
+        stop, or None.
         """
         reason: Reason | None = None
         stop_at, looked_at = 0.0, time.monotonic()
@@ -226,7 +228,7 @@ class ClientProcess:
 
 def as_client(keeper: int) -> Callable[[], None]:
     """Return a function that the new process of a client calls before its program starts. The function resets signals,
-    and has the client killed when the *keeper*, its parent process, dies.
+    and asks the system to kill the client when the *keeper*, its parent process, dies.
     """
     import ctypes
 

@@ -30,11 +30,11 @@ from teams_cli.teams.teams import Team
 _WAKE_AGAIN_AFTER = (1, 4, 20)
 """Multiples of the setting `wakeAgainAfter` after which a client that did not read its messages is woken again."""
 _RETRY_AFTER, _MAX_RETRIES = 1.0, 10
-"""If nothing could wake a client: the seconds until waking is tried again, and the number of tries. The listener of a
-client starts again after each turn, and may not be there yet.
+"""If nothing could wake a client: the seconds until the next attempt, and the maximum number of attempts. An attempt
+may fail because the client's listener, which starts again after each turn, is not there yet.
 """
 _MAX_WAKINGS = 500
-"""How many wakings, the latest ones, the record of a terminal keeps."""
+"""Maximum number of wakings that are recorded of a terminal; older ones are dropped."""
 _HOUR = 3600.0
 
 
@@ -90,7 +90,7 @@ def wake_on_append(
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
     """Wait until all sessions of a run are done, and return them. Sessions of agents that are started meanwhile are
-    included. At every change, *look* is called with the sessions.
+    included. *look* is called with the sessions at every change.
     """
     of_run: list[Session] = []
 
@@ -119,7 +119,9 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
 
 
 def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float) -> bool:
-    """Whether to wake the client now. For the same mail it is woken again only after a while, and not too often."""
+    """Whether to wake the client now. A client that does not read its mail is woken again for the same mail only after
+    a while, and only a few times.
+    """
     if state != IDLE or not unread:
         return False
     if not terminal.woken_at or _is_new_mail(terminal, unread):
@@ -139,7 +141,7 @@ def _is_new_mail(terminal: Terminal, unread: Sequence[int]) -> bool:
 
 
 def _is_retried(terminal: Terminal) -> bool:
-    """Whether the last tries to wake the client failed, but so few that it is tried again soon."""
+    """Whether the last attempts to wake the client failed, but so few of them that the next attempt follows soon."""
     return 0 < terminal.unheard < _MAX_RETRIES
 
 
@@ -160,8 +162,8 @@ def _unreached(
 def _note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Record that the client is woken, and return its changed terminal. Return None if another process woke the client
-    meanwhile, or if the client's state has changed.
+    """Record that the client is woken for the *unread* messages, and return its changed terminal. Return None if
+    another process has just woken the client, or if the client's state has changed.
     """
     now = teams.now(store)
     wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
@@ -182,7 +184,7 @@ def _note_waking(
 
 
 def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> None:
-    """Record whether the client took the line that wakes it. The field `unheard` counts the failed tries."""
+    """Record whether the client took the line that wakes it. The field `unheard` counts the failed attempts."""
 
     def change(terminal: Terminal) -> Terminal:
         unheard = 0 if has_taken_line else terminal.unheard + 1
@@ -192,7 +194,9 @@ def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> 
 
 
 def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) -> str:
-    """Return the way in which the client, which is in this *state*, can be interrupted, or refuse with the reason."""
+    """Return the channel over which the client, which is in this *state*, can be interrupted. Raises WrongState with
+    the reason if there is none.
+    """
     seat = known.get(terminal.client).seat
     hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
     if seat is None or not seat.stops:
@@ -208,9 +212,9 @@ def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) ->
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end its present turn and begin another one for its mail. *way* is the channel to the client, such
+    """Make the client end its current turn and begin another one for its mail. *way* is the channel to the client, such
     as `channels.SOCKET`. The interruption is recorded as a waking, so that the client is not woken for the same mail
-    once more.
+    again.
     """
     unread = inboxes.unread(store, team, terminal.agent)
     _note_waking(store, team, terminal, unread, senders=())
@@ -237,7 +241,7 @@ class _Waker:
         """For each agent, the number of the newest message for which this process resumed the agent."""
 
     def look(self) -> bool:
-        """Look once for mail. Returns whether this process may end, because the team is closed, or because no other
+        """Check once for mail. Returns whether this process may end, because the team is closed, or because no other
         machine uses the store and no client is in a terminal.
         """
         team = teams.get(self.store, self.team_name)
@@ -272,8 +276,9 @@ class _Waker:
             wake(self.store, team, self.config, [session.agent], mail[0].from_, self.environ, only_outputs)
 
     def _look_at(self, team: Team, terminal: Terminal) -> bool:
-        """Wake the client if it has mail, or notify the senders that it can't be reached. If it is gone, and `teams`
-        started the agent, resume the agent. Returns False if it is gone and no person is about to open it again.
+        """Wake the client if it has mail, or notify the senders that it can't be reached. If the client is gone and
+        `teams` started the agent, resume the agent. Returns False if the client is gone and no person has taken the
+        agent's place.
         """
         store = self.store
         state = terminals.state_known(store, team, terminal)
@@ -293,7 +298,9 @@ class _Waker:
         return state != GONE
 
     def _wake_client(self, team: Team, terminal: Terminal, unread: Sequence[int]) -> None:
-        """Wake the client once for all its *unread* mail, unless each sender woke it too often in the last hour."""
+        """Wake the client once for all its *unread* mail, unless each of the senders has woken it too often in the last
+        hour.
+        """
         store, agent = self.store, terminal.agent
         senders: list[str] = []  # a second waking for the same mail does not count against its senders
         if not terminal.woken_at or _is_new_mail(terminal, unread):
@@ -330,7 +337,9 @@ class _Waker:
         update(self.store, team.name, TERMINAL.even_in_closed_team, terminal.agent, change)
 
     def _notify_leader(self, team: Team, terminal: Terminal) -> None:
-        """Notify the leader, once, that a member has waited longer for its person than `tellPermissionAfter` allows."""
+        """Notify the leader, once, that a member has waited for its person longer than the setting
+        `tellPermissionAfter` allows.
+        """
         if seconds_since(terminal.since, self.store.now()) < float(settings.value(team, "tellPermissionAfter")):
             return
         if terminal.agent != team.leader:

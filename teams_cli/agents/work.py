@@ -2,8 +2,8 @@
 on this module.
 
 Work is in the commits of HEAD, of the agent's branch, of an unfinished rebase and of stashes, and in staged and changed
-files. It is also in new files, even those that git was told to ignore. The same things count in submodules and nested
-repositories. If git does not answer, the checkout may hold work.
+files. It is also in new files, even those that git was told to ignore. The work in submodules and nested repositories
+counts too. If git does not answer, a checkout counts as possibly holding work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNFINISHED = {
     "sequencer": "cherry-pick or revert",
     "BISECT_START": "bisect",
 }
-"""For each of these files in git's data of a checkout, the operation that is unfinished if the file exists."""
+"""Files in git's data of a checkout, each with the operation that is unfinished if the file exists."""
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 """The directories in git's data of a checkout whose files name commits of the checkout."""
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
@@ -37,7 +37,7 @@ _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
 _OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
 """The references that git keeps for each checkout separately."""
 _MOST_READ = 1 << 24
-"""How many bytes a file of git's data may have at most to be searched for commits."""
+"""Maximum size, in bytes, of a file in git's data that is searched for commits."""
 
 
 class Work:
@@ -56,7 +56,7 @@ class Work:
         self.bare = bare
         self.git_directory = path if bare else checkouts.git_directory(path)
         self.settings: dict[str, str] = {}
-        """Variables for git, so that it runs no command that the repository itself configures."""
+        """Environment variables for git that keep it from running commands that the repository itself configures."""
         self.store = ""
         """The directory that all checkouts of the repository share."""
         self.has_store = bare
@@ -78,7 +78,7 @@ class Work:
         return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), stdin=stdin)
 
     def run(self, *words: str, stdin: str | None = None) -> CompletedProcess[str]:
-        """Run git in the checkout, and return the ended process, even if git failed."""
+        """Run git in the checkout, and return the finished process, even if git failed."""
         return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), stdin=stdin)
 
     def _variables(self, more: dict[str, str]) -> dict[str, str]:
@@ -87,7 +87,7 @@ class Work:
         return {**bare, **self.settings, **more}
 
     def names(self, *words: str, **variables: str) -> list[str]:
-        """Run git in the checkout with a command that separates file names by NUL (`-z`), and return the names."""
+        """Run a git command in the checkout that prints file names separated by NUL (`-z`), and return the names."""
         return [name for name in self.git(*words, **variables).split("\0") if name]
 
     @property
@@ -156,8 +156,8 @@ def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) ->
 
 def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[str]:
     """Return the files of a checkout, submodules included, that differ from its commit or are untracked. Untracked
-    files in *without* are left out. git runs no command that a submodule configures, because an agent may have written
-    it.
+    files in *without* are left out. Commands that a submodule configures for git are not run, because an agent may have
+    written them.
     """
     return [*checkout.uncommitted(without), *_uncommitted_in_submodules(Work(checkout.top))]
 
@@ -233,7 +233,7 @@ def _find_uncommitted(work: Work, origin: Origin) -> None:
 
 
 def hidden_by_flags(work: Work) -> Iterator[str]:
-    """Yield the changed files that `git status` does not show, because git was told to take them as unchanged or to
+    """Yield the changed files that `git status` does not show, because git was told to treat them as unchanged or to
     skip them.
     """
     for entry in work.names("ls-files", "-v", "-z"):
@@ -256,8 +256,8 @@ def hidden_by_flags(work: Work) -> Iterator[str]:
 
 
 def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each file or directory that is ignored by a rule younger than the worktree, and whether the
-    rule is in a `.gitignore` of the checkout.
+    """Yield the name of each file or directory that is ignored by a rule newer than the worktree, and whether the rule
+    is in a `.gitignore` of the checkout.
     """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
@@ -283,8 +283,9 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return two things about the *names*, which are paths in the checkout: for each path that a rule ignores, the file
-    with the rule and the rule; and a list of the other paths, directories of which git ignores only a part.
+    """Sort the paths *names* into two groups. Return a dictionary with the paths that a rule ignores, each with the
+    file that has the rule and the rule itself; and a list of the other paths, which are directories that git ignores
+    only in part.
     """
     if not names:
         return {}, []
@@ -328,7 +329,8 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
     """Yield the commits of the stashes that were made in this worktree. All checkouts share one list of stashes. A
-    stash counts as made here if this worktree was once at its parent commit, and on the branch that the stash names.
+    stash counts as made here if this worktree was once at the parent commit of the stash, and on the branch that the
+    stash names.
     """
     if not _has_reference(work, "refs/stash"):
         return
@@ -402,13 +404,13 @@ def _disable_commands(work: Work, around: Work) -> None:
 
 
 def _filter_commands(work: Work) -> dict[str, str]:
-    """Return the commands of filters that are configured for the checkout, by the keys of these settings of git."""
+    """Return the commands of the filters that are configured for the checkout, by the names of their git settings."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
 
 def _paths_of_repositories(top: str) -> Iterator[str]:
-    """Yield the relative paths of the repositories below the directory *top*, without the repositories inside these."""
+    """Yield the relative paths of the repositories below the directory *top*, but not of repositories inside these."""
     for directory, directories, files in _walk(top):
         if directory != top and (".git" in directories or ".git" in files):
             directories.clear()
@@ -418,7 +420,9 @@ def _paths_of_repositories(top: str) -> Iterator[str]:
 
 
 def _submodule_stores(top: str) -> Iterator[str]:
-    """Yield the directories with git's data of a submodule, at any depth: names of submodules may have slashes."""
+    """Yield the directories below *top* with git's data of a submodule, at any depth, because names of submodules may
+    have slashes.
+    """
     if not os.path.isdir(top):
         return
     for directory, directories, files in _walk(top):

@@ -30,8 +30,8 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 
 
 class _Target(NamedTuple):
-    """Where the work of a worktree is merged: into *branch*, which is checked out at *checkout*, and whose commit is
-    *tip*. *problem* says why a merge is impossible, or is "". Each of the other three is "" if it is not known.
+    """The target of merging a worktree: the branch *branch*, which is checked out at *checkout*, and whose commit is
+    *tip*. Each of these is "" if it is not known. *problem* says why a merge is impossible, or is "".
     """
 
     checkout: str = ""
@@ -74,7 +74,7 @@ class Worktree:
         return self.work.state
 
     def line(self, team: str) -> str:
-        """Return a line on the work in the worktree, with commands for the human to see, merge or remove it."""
+        """Return a line about the work in the worktree, with commands for the human to see, merge or remove it."""
         options = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {options} --as human`"
@@ -96,9 +96,9 @@ class Worktree:
 
 
 def _target_of(path: str, origin: checkouts.Origin) -> _Target:
-    """Return where the work of the worktree at *path* is merged: into the checkout that the worktree was made from. If
-    this checkout is gone, the work is merged into the main checkout. But this is done only if the branch there contains
-    the commit at which the worktree began, or if this commit is not known.
+    """Return the target of merging the worktree at *path*: the checkout that the worktree was made from or, if this is
+    gone, the main checkout. The main checkout is used only if its branch contains the commit at which the worktree
+    began, or if that commit is not known.
     """
     if not os.path.isdir(checkouts.git_directory(path)):
         return _Target(problem=f"its repository is gone, or was moved: there, git worktree repair {path}")
@@ -143,7 +143,7 @@ def all_of(store: Store, team: str) -> list[Worktree]:
 
 def _can_be_made_again(path: str, branch: str, checkout: str) -> bool:
     """Whether git can make the deleted worktree at *path* again, because its *branch* remains in the repository of the
-    *checkout* and is not checked out at another place.
+    *checkout* and is not checked out elsewhere.
     """
     if not (os.path.isdir(checkout) and merging.tip_of(checkout, branch)):
         return False
@@ -235,7 +235,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Refuse a worktree that has no branch to be merged into, or work that a merge would leave out."""
+    """Refuse to merge a worktree that has no branch to be merged into, or has work that a merge would leave out."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _how_to_merge_by_hand(tree))
@@ -270,7 +270,7 @@ def _refuse_unmergeable(tree: Worktree) -> None:
 
 def _commit_with_all_work(tree: Worktree) -> str:
     """Return the commit that contains all commits of the agent: HEAD, or the last commit of its branch if an older
-    commit is checked out and no file is changed. Raises Conflict if neither has all.
+    commit is checked out and no file is changed. Raises Conflict if neither contains all of them.
     """
     head, tip = tree.work.head, merging.tip_of(tree.path, tree.branch)
     if not tip or merging.holds(tree.path, head, tip):
@@ -293,9 +293,9 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
-    """Merge the commit *source* into the branch that the worktree was made from, update its checkout, and return its
-    new commit. *draft* is a commit with the uncommitted work, or "" if everything was committed. If an error is raised,
-    everything is as it was.
+    """Merge the commit *source* into the branch that the worktree was made from, update the branch's checkout, and
+    return the new commit of the branch. *draft* is a commit with the uncommitted work, or "" if everything was
+    committed. If an error is raised, everything is restored.
     """
     message = f"Merge the work of {tree.agent} in {team}"
     if not draft:
@@ -322,7 +322,9 @@ def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, dra
 
 
 def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message: str) -> str:
-    """Merge the commit *source* as `_merge_into_target` does, without uncommitted work."""
+    """Merge the commit *source* into the target branch, update its checkout, and return the resulting commit of the
+    branch.
+    """
     target, tip = tree.target, tree.target_tip
     # All commits of submodules since the worktree began are copied: an earlier landing, or merge by hand, may have
     # brought the target only the commits that refer to them.
@@ -432,7 +434,7 @@ def _with_directory(tree: Worktree) -> Worktree:
 
 
 def refuse_occupied(store: Store, team: str, directory: str) -> None:
-    """Refuse if an agent or a process works in the *directory* or below it: it must not be removed then."""
+    """Refuse to remove the *directory* if an agent or a process works in it or below it."""
     occupants = []
     for session, _ in store.scan(team, sessions.SESSION, []):
         if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):
@@ -464,7 +466,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
     if there was nothing to keep.
 
     Raises:
-        Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
+        Conflict: The work can't be kept, or somebody is at work there. Nothing is removed.
     """
     refuse_occupied(store, team, tree.path)
     tree = _with_directory(tree)
@@ -509,8 +511,8 @@ def _delete_directory(path: str) -> None:
 
 
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
-    """Restore the kept work *ref* in a new worktree of its team. The work is looked for in the repository around
-    *directory*, and in repositories that this machine recorded.
+    """Restore the kept work *ref* in a new worktree of its team. The work is searched for in the repository around
+    *directory*, and in the repositories recorded on this machine.
 
     Raises:
         NotFound: There is no such kept work.

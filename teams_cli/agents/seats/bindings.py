@@ -1,4 +1,4 @@
-"""Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
+"""Find the member in whose terminal a process runs, by process id and thread id, in small files on this machine.
 
 The environment does not name the member, because `teams` did not start the client. Besides, Codex has one daemon for
 all terminals, which runs the tools of all of them in the environment of the first terminal. Hooks and commands ask this
@@ -21,7 +21,7 @@ THREAD = "CODEX_THREAD_ID"
 DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
-"""The file in the root that says which directory belongs to which team, one directory a line."""
+"""The file in the root that says which directory belongs to which team. Each line is about one directory."""
 _FILE_NAME_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _MAX_FILE_NAME = 128
 _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
@@ -55,8 +55,9 @@ def of_process(root: str, pid: int) -> Binding | None:
 
 def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
     """Return the member in whose terminal this process runs; None if there is none. A process that Codex started
-    belongs to the member of its thread. Another process belongs to the member of the nearest client above it, but None
-    is returned if its environment names a member, as *is_named* says. A fork that answers a question belongs to nobody.
+    belongs to the member of its thread. Any other process belongs to the member of the nearest client above it, unless
+    its environment names a member (*is_named*); the result is None then. A fork that answers a question belongs to
+    nobody.
     """
     if environ.get("TEAMS_SHADOW"):  # a fork that answers a question
         return None
@@ -134,7 +135,7 @@ def is_below(pid: int, word: bytes) -> bool:
 
 
 def _with_ancestors(pid: int) -> Iterator[int]:
-    """Yield *pid*, the process id of its parent, and so on upward."""
+    """Yield *pid*, the process id of its parent, of the parent's parent, and so on."""
     for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
@@ -147,7 +148,7 @@ def _command_line(pid: int) -> list[bytes]:
 
 
 def _joined_pids(root: str) -> list[int]:
-    """Return the ids of the processes that joined, including processes that have ended unnoticed."""
+    """Return the ids of the processes that joined, including processes whose end nobody has reported."""
     try:
         return [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:
@@ -155,7 +156,7 @@ def _joined_pids(root: str) -> list[int]:
 
 
 def name_of(pid: int) -> str:
-    """Return the name of the program that the process runs, at most 15 characters."""
+    """Return the name of the program that the process runs, cut to 15 characters."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read().decode(errors="replace").strip()
@@ -187,8 +188,8 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_without_person(root: str, binding: Binding, pid: int) -> None:
-    """Record that the process *pid* is a client of the member of *binding*, and has no person. Processes that have
-    ended are forgotten here, because nothing else reports their end.
+    """Record that the process *pid* is a client of the member of *binding*, with no person in front of it. The records
+    of ended processes are removed here, because nothing else reports their end.
     """
     bind(root, binding, pid)
     for joined_pid in _joined_pids(root):
@@ -198,7 +199,9 @@ def bind_without_person(root: str, binding: Binding, pid: int) -> None:
 
 
 def release(root: str, pid: int) -> None:
-    """Forget the process *pid*, which ended. Its Codex thread stays recorded, because the member may resume it."""
+    """Remove the record of the process *pid*, which has ended. Its Codex thread stays recorded, because the member may
+    resume it.
+    """
     try:
         os.remove(f"{terminals_directory(root)}/processes/{pid}")
     except OSError:
@@ -216,7 +219,7 @@ def note_state(root: str, team: str, agent: str, state: str) -> None:
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
-    """Link the directory *path* to the *team*, so that clients which start there join the team. If *team* is "", the
+    """Link the directory *path* to the *team*, so that clients that start there join the team. If *team* is "", the
     link is removed.
     """
     teams_by_directory = linked_directories(root)
@@ -285,14 +288,14 @@ def _read(path: str, started: str) -> Binding | None:
 
 
 def _write(directory: str, name: str, started: str, binding: Binding) -> None:
-    """Write a binding to a file, a line for each of its parts. *started* is "" for a thread."""
+    """Write a binding to a file, one field per line. *started* is the start time of its process, or "" for a thread."""
     os.makedirs(directory, 0o700, exist_ok=True)
     lines = [started, binding.team, binding.agent, binding.token, ""]
     _replace(f"{directory}/{name}", "\n".join(lines).encode())
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Replace the content of the file in one step, so that a reader never sees a part of it."""
+    """Replace the content of the file in one step, so that a reader never sees an incomplete file."""
     directory, _, name = path.rpartition("/")
     temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,5 +1,5 @@
-"""The ways to wake and to interrupt a client. In each way the client gets one constant line as its next turn, and may
-refuse to take this line.
+"""The channels for waking and interrupting a client. Each channel gives the client one constant line as its next turn,
+which the client may refuse.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from teams_cli.clients.seats import BELL, CONTROL, QUEUE, SOCKET
 
 _QUEUE_TIMEOUT = 20.0
 _TIMEOUT = 5.0
-"""Seconds that each step of a conversation with a client's own server or daemon may take."""
+"""Maximum seconds for each step of a conversation with a client's own server or daemon."""
 
 
 class Client:
@@ -37,8 +37,8 @@ class Client:
         """The path of the daemon's socket; "" if the client has no daemon, or no known session."""
 
     def wake(self) -> str:
-        """Wake the client in the first of its ways that works, and return this way, or "" if none worked. The bell is
-        tried for every client, because the program that `teams` wraps around a client listens to the bell.
+        """Wake the client over the first of its channels that works. Return this channel, or "" if none worked. The
+        bell is tried for every client, because the wrapper that `teams` runs around a client listens to it.
         """
         own_ways = self.seat.ways if self.seat else ()
         for way in dict.fromkeys((BELL, *own_ways)):
@@ -47,13 +47,13 @@ class Client:
         return ""
 
     def way_to_stop(self) -> str:
-        """Return the first way in which the client can be interrupted now, or "" if there is none."""
+        """Return the first channel over which the client can be interrupted now, or "" if there is none."""
         ways = self.seat.stops if self.seat else ()
         return next((way for way in ways if self._can_be_stopped(way)), "")
 
     def take_line(self, way: str, interrupts: bool = False) -> bool:
-        """Give the client, in the given *way*, the fixed line of text that begins a turn (`LINE`). Return whether the
-        client took it. With *interrupts*, the client first ends its present turn.
+        """Give the client the fixed line of text that begins a turn (`LINE`), over the channel *way*. Return whether
+        the client took it. With *interrupts*, the client first ends its current turn.
         """
         if way == BELL:
             return ring(self.bell, STOP if interrupts else MAIL)
@@ -77,7 +77,7 @@ class Client:
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
-        """Have the client's program put `LINE` into the queue of its session. Return whether this worked."""
+        """Run the client's program to put `LINE` into the queue of its session. Return whether this worked."""
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -97,7 +97,7 @@ class Client:
 
     def _write_to_socket(self, interrupts: bool) -> bool:
         """Write `LINE` to the client's socket, as a message from another session. With *interrupts*, the client first
-        ends its present turn. Return whether this worked.
+        ends its current turn. Return whether this worked.
         """
         if not self.socket:
             return False
@@ -147,12 +147,12 @@ _KIND = 0x0F
 _LAST, _MASKED = 0x80, 0x80
 """The bit in the first byte of a message's last frame, and the bit in the second byte of a frame with a mask."""
 _SIZE_IN_2_BYTES, _SIZE_IN_8_BYTES = 126, 127
-"""The sizes in the head of a frame that say that the real size follows, and in how many bytes."""
+"""The values of the size field in a frame's header which say that the real size follows in 2 or in 8 bytes."""
 
 
 def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -> bool:
-    """Have the daemon of Codex, at *address*, start a turn of the *thread* with the *text*. With *interrupts*, the
-    running turn is interrupted first. Returns whether all of this worked.
+    """Ask the daemon of Codex, at *address*, to start a turn of the *thread* with the *text*. With *interrupts*, the
+    running turn is interrupted first. Returns whether everything worked.
     """
     try:
         with lines.connect(address, _TIMEOUT) as connection:
@@ -196,7 +196,7 @@ class _Control:
                 return dict(answer.get("result") or {})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send the message, and wait for no answer."""
+        """Send the message without waiting for an answer."""
         self._send_frame(_TEXT, json.dumps(message).encode())
 
     def _send_frame(self, kind: int, data: bytes) -> None:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
 """The only text that wakes a client. It never contains text that others wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
-"""The reasons to ring: there is mail; there is mail for which the client is to be interrupted; listeners are to
-leave.
-"""
+"""The reasons to ring: there is mail; there is mail that interrupts the client; the listeners must leave."""
 
 
 class Doorbell:
@@ -77,7 +75,7 @@ class Doorbell:
         return self._pipe
 
     def wait(self, seconds: float) -> bytes:
-        """Return the reason for which the bell rings within *seconds*, or b"" if it does not ring."""
+        """Wait at most *seconds* for the bell to ring. Return the reason why it rang, or b"" if it did not ring."""
         ready, _, _ = select.select([self._pipe], [], [], seconds)
         return self.read_reason() if ready else b""
 
@@ -101,8 +99,8 @@ class Doorbell:
 
 
 def ring(path: str, reason: bytes = MAIL) -> bool:
-    """Ring the bell at *path* for the *reason*. Returns False if nobody listens. An empty *reason* does not ring, and
-    only finds out whether somebody listens.
+    """Ring the bell at *path* for the *reason*. Returns False if nobody listens. With an empty *reason*, the bell does
+    not ring, and the result only says whether somebody listens.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -122,9 +120,9 @@ def has_listener(path: str) -> bool:
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have the listeners for all clients of the kind *client*, such as `claude`, leave now, and leave again whenever
-    they return after a turn. The wrapper that `teams` runs around a client in a terminal stays a listener, because its
-    person needs it.
+    """Make the listeners for all clients of the kind *client*, such as `claude`, leave now, and leave again whenever
+    they return after a turn. The wrapper that `teams` runs around a client in a terminal stays a listener, because the
+    person in front of the terminal needs it.
     """
     for bell in _bells_of(directory, client):
         _write_client_pid(bell, -abs(Doorbell(bell).client_pid()))

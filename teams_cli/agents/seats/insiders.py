@@ -1,6 +1,4 @@
-"""Subagents, which are agents inside a client: the member that each subagent is, found by ids that the client gives our
-hooks.
-"""
+"""Find out which member a subagent is, by ids that the client gives our hooks. Subagents are agents inside a client."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _CALL_SUFFIX = ".call"
 
 
 class Insider:
-    """The record of the subagent with the id *agent_id*, inside the client of *parent*."""
+    """The record of the subagent with the id *agent_id*, which runs inside the client of *parent*."""
 
     def __init__(self, root: str, team: str, parent: str, agent_id: str) -> None:
         self.root = root
@@ -28,13 +26,11 @@ class Insider:
         self._path = f"{self._directory}/{parent}.{_file_name(agent_id)}.json"
 
     def read(self) -> tuple[str, str] | None:
-        """Return the name and the token of the member that this subagent is; None before the subagent began, and after
-        it ended.
-        """
+        """Return the member name and the token of this subagent; None if the subagent has not begun or has ended."""
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:
-        """Record the name and the token of the member that this subagent is."""
+        """Record the member name and the token of this subagent."""
         os.makedirs(self._directory, 0o700, exist_ok=True)
         data = json.dumps({"agent": agent, "token": token}).encode()
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
@@ -47,7 +43,7 @@ class Insider:
             os.link(self._path, f"{self._directory}/{_file_name(tool_use_id)}{_CALL_SUFFIX}")
 
     def forget(self) -> None:
-        """Remove the record of the subagent, and those of its tool calls."""
+        """Remove the records of the subagent and of its tool calls."""
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
             inode = os.stat(self._path).st_ino  # `note_call` links the records of calls to this file
             for entry in entries:
@@ -57,8 +53,8 @@ class Insider:
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """Return the name and the token of the member that a subagent is. *agent_id* is the id of the subagent. If
-    *agent_id* is "", it is the subagent that made the tool call *tool_use_id*. None if there is no such subagent.
+    """Return the member name and the token of the subagent *agent_id* or, if *agent_id* is "", of the subagent that
+    made the tool call *tool_use_id*. None if there is no such subagent.
     """
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()
@@ -74,5 +70,5 @@ def _read(path: str) -> tuple[str, str] | None:
 
 
 def _file_name(id: str) -> str:
-    """Return the id of a client, which may have any characters, as part of a file's name."""
+    """Return an id that a client gave, which may have any characters, in a form that can be part of a file name."""
     return id.encode().hex()[:150]

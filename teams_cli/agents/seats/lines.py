@@ -1,5 +1,5 @@
-"""The connection, over a Unix socket, between a detached terminal and a person who looks at it. Also readers of what
-the client in the terminal prints, and of what is typed.
+"""The connection, over a Unix socket, between a detached terminal and a person who views it. Also parsers for what the
+client in the terminal prints, and for what the person types.
 
 The connection carries frames. A frame has a letter for its kind, the length of its data, and the data. Frames of
 unknown kinds are ignored.
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
-"""Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
+"""Kinds of frames: typed keys; the size of the viewer's terminal; output to show; the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""Kinds of frames: the request to end the client, and the answer that the client continues because somebody looks at
-it. A request with any data ends the client even if somebody looks at it.
+"""Kinds of frames: the request to end the client, and the answer that the client continues because somebody views it. A
+request with any data ends the client even if somebody views it.
 """
 _HEADER = struct.Struct(">cI")
 """The kind of a frame, and the length of its data."""
@@ -129,8 +129,8 @@ def has_listener(path: str) -> bool:
 
 
 def connect(path: str, timeout: float | None = None) -> socket.socket:
-    """Return a connection to the socket at *path*, which may be a long path. Each step waits at most *timeout* seconds;
-    if *timeout* is None, as long as necessary. Without /proc, the working directory is changed.
+    """Return a connection to the socket at *path*, which may be a long path. Each step waits at most *timeout* seconds,
+    or without limit if *timeout* is None. On a system without /proc, the working directory is changed.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -157,7 +157,7 @@ def pack_size(rows: int, columns: int) -> bytes:
 
 
 def unpack_size(data: bytes) -> tuple[int, int] | None:
-    """Return the rows and the columns in the *data* of a frame; None if the data is no size."""
+    """Return the rows and the columns in the *data* of a frame; None if the data is not a valid size."""
     return _SIZE.unpack(data) if len(data) == _SIZE.size else None
 
 
@@ -171,18 +171,18 @@ _TITLES = (b"0;", b"2;")
 """The beginnings of the commands that set the title of the window."""
 _STATES: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
 _MAX_SEQUENCE = 4096
-"""How many bytes a control sequence may have. A longer sequence is taken for ordinary output."""
+"""Maximum number of bytes of a control sequence. A longer sequence is treated as ordinary output."""
 _ANSWERS = b"cRntyIO"
-"""The last bytes of the control sequences that terminals send by themselves: their type, the place of the cursor,
-whether they have the focus.
+"""The last bytes of the control sequences that terminals send by themselves, for example to report their type, the
+position of the cursor, or the focus.
 """
 _CLEARS = (b"\r", b"\x03", b"\x15")
 """Enter, Ctrl-C and Ctrl-U: after one of these keys alone, the input line is empty."""
 
 
 class StateReader:
-    """Finds the state of a client in its output, all of which is given to `feed`. The client reports a state by the
-    control sequence OSC 7501, or by a character in the title of its window. *titles* has the state that each such
+    """Finds the state of a client in its output, all of which must be passed to `feed`. The client reports a state by
+    the control sequence OSC 7501, or by a character in the title of its window. *titles* has the state that each such
     character stands for.
     """
 
@@ -192,8 +192,8 @@ class StateReader:
         """The beginning of a control sequence whose end the client has not printed yet."""
         self._state: TerminalState | None = None
         self.new_states: list[TerminalState] = []
-        """The states since this list was last emptied, oldest first: a short turn may begin and end between two looks
-        at the list.
+        """The states since this list was last emptied, oldest first. It is a list because a short turn may begin and
+        end before the state is looked at.
         """
         self.is_queried = False
         """Whether the client asked whether its terminal understands reports. It is reset by the code that answers."""
@@ -201,8 +201,9 @@ class StateReader:
         """Whether the client has asked its terminal to mark pasted text."""
 
     def feed(self, data: bytes) -> bytes:
-        """Read the output that the client prints next. Returns what the terminal is to show of it: everything except
-        queries that this program answers itself. An unfinished control sequence is completed by the next call.
+        """Read the output that the client prints next. Returns the part that the terminal must show: everything except
+        queries that this program answers itself. A control sequence that is not complete yet is held back until a later
+        call.
         """
         if b"?2004" in data:
             self.takes_pastes = data.rfind(b"?2004h") > data.rfind(b"?2004l")
@@ -245,8 +246,8 @@ class StateReader:
 
 
 def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the text of a control sequence ends, and where the output goes on after the sequence. If the end of
-    the sequence is missing, the first number is -1, and the second says nothing.
+    """Return the position where the text of a control sequence ends, and the position after the sequence. If the end of
+    the sequence is missing, the first number is -1, and the second has no meaning.
     """
     bell = data.find(b"\x07", start)
     terminator = data.find(b"\x1b\\", start)
@@ -291,8 +292,8 @@ class Typing:
 
 
 def typed_in(data: bytes) -> bytes:
-    """Return those bytes of *data* that a person typed, without what the terminal sends by itself: answers, and reports
-    of mouse and focus.
+    """Return the bytes of *data* that a person typed, without the answers and the mouse and focus reports that the
+    terminal sends by itself.
     """
     typed = bytearray()
     position = 0

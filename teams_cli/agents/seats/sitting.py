@@ -1,5 +1,5 @@
-"""Sitting down: how a client in a terminal becomes a member, and how the client takes the place of an agent that
-`teams` keeps. This agent rests while a person sits in its place, and then continues by itself.
+"""Make a client in a terminal a member, or let it take the place of an agent that `teams` keeps. This agent is paused
+while a person sits in its place, and then continues by itself.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Arrival(NamedTuple):
-    """A client that starts in a terminal. *caller* is the member that the client is to be, or None if nobody said so.
-    *thread* is the client's Codex thread, *tty* its terminal, and *way* the first of the ways to wake it; each is "" if
-    the client has none. *secrets* stay on this machine: how to reach the client's socket, and the environment for the
-    client's own commands.
+    """A client that starts in a terminal. *caller* is the member that the client will become, or None if no member was
+    named. *thread* is the client's Codex thread, *tty* its terminal, and *way* the first channel for waking it; each is
+    "" if the client has none. *secrets* stay on this machine: how to reach the client's socket, and the environment for
+    the client's own commands.
     """
 
     client: str
@@ -80,8 +80,9 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Return the member that the client was before, by its process or its session. None if the member was shut down, or
-    if the session is open in another terminal: the client in each terminal is an agent of its own.
+    """Return the member that the client was before, found by its process or its session. None if there is none, if the
+    member was shut down, or if the session is open in another terminal, because the client in each terminal is a
+    separate agent.
     """
     binding = bindings.of_process(store.root, arrival.pid)
     if binding and binding.team == team:
@@ -100,9 +101,9 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Have the client, the process *pid*, take the place of the agent *name*. Return False if it can't, because a
-    keeper runs the agent in another client now. If the agent is an idle one that `teams` started, the client's process
-    holds the agent's session, so that no keeper resumes it before the client ends.
+    """Let the client, the process *pid*, take the place of the agent *name*. Return False if it can't, because a keeper
+    is running the agent in another client. If the agent is an idle one that `teams` started, the client's process holds
+    the agent's session, so that no keeper resumes it before the client ends.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -116,7 +117,9 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. The record keeps for which messages the agent was woken before."""
+    """Record the terminal in which the agent sits now. The record still says for which messages the agent was woken
+    before.
+    """
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,
@@ -148,7 +151,9 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
-    """Record the client's session in the *terminal* on this machine, so that it may be copied or continued here."""
+    """Record on this machine the session of the client in the *terminal*, so that the session may be copied or
+    continued here.
+    """
     session = sessions.find(store, team, terminal.agent)
     if session is None:
         sessions.note_started_here(store, team, as_session(terminal))
@@ -157,8 +162,8 @@ def note_session(store: Store, team: str, terminal: Terminal) -> None:
 
 
 def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
-    """Return the terminal in which the agent sat, if the client there is gone and its session can be opened here. None
-    if the agent never sat in a terminal.
+    """Return the terminal in which the agent sat, so that the session of its ended client can be opened again here.
+    None if the agent never sat in a terminal.
 
     Raises:
         WrongState: The client still runs, is not *client*, is on another machine, or reported no session.
@@ -202,14 +207,14 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
 
 
 def as_session(terminal: Terminal) -> Session:
-    """Return the client in a terminal as a session, so that the client's session can be copied."""
+    """Return a session record for the client in a terminal, so that the client's session can be copied."""
     session_id, at = terminal.session_id or "", terminal.joined_at
     return sessions.of_client(terminal.agent, terminal.client, session_id, terminal.directory, at, terminal.turns)
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
-    """Return the secrets of the agent's terminal, such as the token of the client's socket. Empty if the terminal is on
-    another machine.
+    """Return the secrets of the agent's terminal, such as the token of the client's socket. They are empty if the
+    terminal is on another machine.
     """
     try:
         with open(bindings.terminal_file(store.root, team, agent, "json"), encoding="utf-8") as file:
@@ -233,9 +238,7 @@ def unattended_agents(store: Store, team: str, environ: Mapping[str, str]) -> li
 
 
 def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the detached clients of the team that nobody looks at. Returns the agents whose detached clients still
-    run.
-    """
+    """End the detached clients of the team that nobody views. Returns the agents whose detached clients still run."""
     end_clients = extensions.provided("end unattended clients")
     return list(end_clients(store, team, environ)) if end_clients else []
 
@@ -270,8 +273,8 @@ def refuse_taken(session: Session) -> None:
 
 
 def hold(store: Store, team: str, agent: str, by: str, pid: int, was_paused: bool) -> Session:
-    """Pause the session because the person *by* continues it in a client of their own, the process *pid*. *was_paused*
-    says that the session was paused before, so it stays paused when that client has ended.
+    """Pause the session, because the person *by* continues it in their own client, the process *pid*. *was_paused* says
+    that the session was already paused, so it stays paused when that client has ended.
 
     Raises:
         WrongState: The session was taken over or continued meanwhile.
@@ -303,7 +306,7 @@ def has_person_left(store: Store, team: str, session: Session) -> bool:
 
 
 def give_back(store: Store, team: str, session: Session) -> Session:
-    """Have the agent continue by itself with its next mail, in the session that the person in its place used last."""
+    """Let the agent continue by itself with its next mail, in the session that the person in its place used last."""
     terminal = terminals.find(store, team, session.agent)
     persons_id = ""
     if terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or ""):

@@ -1,10 +1,11 @@
-"""Terminals: the clients that people sit in front of, as members of a team; the state of each client, and who reported
-the state.
+"""Terminals: the clients that people sit in front of, as members of a team; the state of each client, and the source
+that reported the state.
 
     idle ⇄ working ⇄ permission          gone, when its process ended; idle again when its session is resumed
 
-The last report is kept with its time. Silence only makes a state doubtful. A client is `unknown` if it worked and was
-not heard of for long. It is `unknown` also if it was woken and does not report when it begins a turn.
+The last report is kept with its time. Silence only makes a state doubtful. A client is `unknown` if it has sent no
+report for a long time while it was working or on another machine. It is also `unknown` if it was woken and is a client
+that does not report the beginning of a turn.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 
 _NOTED_EVERY = 10.0
-"""Seconds after which a report is noted although it repeats a known state."""
+"""Seconds after which a report is recorded even if it repeats a known state."""
 IN_TURN = (WORKING, PERMISSION)
-"""The states in which a turn of the client runs."""
+"""The states in which the client is in a turn."""
 
 
 class Waking(Record):
@@ -77,7 +78,7 @@ class Terminal(Record):
 
     @property
     def host(self) -> str:
-        """The machine of the client; empty if there is only one machine."""
+        """The machine of the client; "" if there is only one machine."""
         return processes.host_of(self.pid_boot)
 
     @property
@@ -103,13 +104,13 @@ def find(store: Store, team: str, agent: str) -> Terminal | None:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Terminal]:
-    """Return all terminals of the team, also those whose clients are gone."""
+    """Return all terminals of the team, including those whose clients are gone."""
     return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the present state of the client. It is `unknown` if the client was woken and may have begun a turn, which
-    some clients do not report.
+    """Return the current state of the client. It is `unknown` if the client was woken and may have begun a turn without
+    reporting it, as some clients do.
     """
     state = state_known(store, team, terminal)
     if state == IDLE and terminal.is_awaited:
@@ -121,8 +122,8 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """Return the state that was last reported, with two exceptions: `gone` if the client's process ended, and `unknown`
-    if the client worked and fell silent. A client that was woken and has reported nothing since stays `idle` here, so
-    that it is woken again.
+    if the client fell silent while it was working or on another machine. A client that was woken and has reported
+    nothing since stays `idle` here, so that it is woken again.
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
@@ -138,7 +139,7 @@ def note_report(
 ) -> Terminal:
     """Record that the agent's client is in the *state*, and return its terminal. *source* says who reported it.
     *session_id* is the client's session or "", and *waits_for* is the tool call that needs a permission, or None.
-    Nothing is written if the state is known already and the client was heard of just now.
+    Nothing is written if the state is already known and the last report was recorded only a moment ago.
     """
     now = teams.now(store)
 
@@ -168,8 +169,8 @@ def note_report(
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
-    """Record that the agent's client is gone, if this client is still the process *pid*. The agent's tasks are free
-    from now on.
+    """Record that the agent's client is gone, if this client is still the process *pid*. *source* says who or what
+    reported this.
     """
 
     def change(terminal: Terminal) -> Terminal:
@@ -251,8 +252,8 @@ def terminal_of(pid: int) -> str:
 
 
 def program_of(pid: int) -> list[str]:
-    """Return the words that start the client's program, without its arguments: the program, and also the script if the
-    program is an interpreter of JavaScript.
+    """Return the words that start the client's program, without its arguments: the program and, if this is a JavaScript
+    interpreter, the script.
     """
     words = words_of(pid)
     try:
@@ -276,7 +277,9 @@ def _started_at(pid: int) -> float:
 
 
 def _made_at(session_id: str) -> float:
-    """Return the time at which a session was made, if its id contains the time (UUID version 7, RFC 9562); else 0."""
+    """Return the time at which a session was made, in seconds since 1970, if its id contains the time (UUID version 7,
+    RFC 9562); otherwise 0.
+    """
     digits = session_id.replace("-", "")
     if len(digits) != 32 or digits[12] != "7":
         return 0.0
