@@ -1,8 +1,8 @@
-"""Members that hooks make: a client in a terminal, and the subagents inside a client.
+"""Make members of clients in terminals and of the subagents inside a client, when their hooks report them.
 
-When a client begins, its hook notes how the client can be woken. A subagent is a member as long as it lives: hooks of
-the client report its id, its begin and its end. An agent that a subagent started keeps the subagent from ending, or is
-handed to the agent of the client.
+When a client starts, its hook records how the client can be woken. A subagent is a member as long as it runs: hooks of
+the client report its id, its start and its end. An agent that a subagent started keeps the subagent from ending, or is
+handed over to the agent of the client.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ if TYPE_CHECKING:
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
 _LONGEST_ANSWER = 60_000
-"""How many characters of a subagent's last answer are sent to its parent."""
+"""Maximum number of characters of a subagent's last answer that are sent to its parent."""
 
 
 def tell_child(
     client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook if a subagent of the client called it. When the subagent ends, the hook may delay this by some
-    seconds. With *holds*, the client waits longer for this hook, and the delay may be a quarter of an hour.
+    """Answer the hook if a subagent of the client called it. When the subagent is about to end, the hook may delay its
+    end by some seconds. *holds* says that the client waits longer for this hook, so that the delay may be a quarter of
+    an hour.
     """
     document = json.loads(raw_event)
     child_id = str(document.get("agent_id") or "")
@@ -71,11 +72,11 @@ def tell_child(
 
 
 def _answer_child(event: ClientEvent, insider: Insider, seconds: float) -> Reply | None:
-    """Return the answer for a subagent; None if there is nothing to say. The subagent joins the team when it begins,
-    and leaves the team when it ends. The hook delays the end for *seconds* at most.
+    """Return the answer for a subagent; None if there is nothing to say. The subagent joins the team when it starts,
+    and leaves the team when it ends. The hook delays the end by at most *seconds*.
 
-    The caller of the *event* is the agent of the client, who is the parent of the subagent. *insider* is the record of
-    the subagent.
+    The caller of the *event* is the agent of the client, which is the parent of the subagent. *insider* is the record
+    of the subagent.
     """
     store, team, parent = event.store, event.team, event.caller
     name = event.document.get("hook_event_name")
@@ -111,7 +112,7 @@ def _answer_child(event: ClientEvent, insider: Insider, seconds: float) -> Reply
 
 
 def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str:
-    """Return the text that introduces the team to a subagent, and says how the subagent names itself in commands."""
+    """Return a text that introduces a subagent to the team, and tells the subagent how to name itself in commands."""
     about_team = attention.introduction(store, team, child.name, child.config)
     token = f"TEAMS_TOKEN={child.token} " if child.token else ""
     return (
@@ -122,7 +123,9 @@ def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str
 
 
 def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answer: str) -> None:
-    """Hand the last answer, agents and unread outputs of an ended subagent to *parent*. Then it leaves the team."""
+    """Hand the last answer, the agents and the unread outputs of an ended subagent over to *parent*, and remove the
+    subagent from the team.
+    """
     last_answer = last_answer.strip()[:_LONGEST_ANSWER]
     if last_answer and teams.get(store, team).member(child.name):
         uid = f"{child.name}~output-1"
@@ -140,8 +143,9 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
 
 
 def _end_refusal(event: ClientEvent, seconds: float) -> Reply | None:
-    """Return the answer that keeps the subagent, the caller of the *event*, from ending; None if it may end. It may not
-    while it has unread mail, or while an agent that it started works: first wait *seconds* at most for its output.
+    """Return the answer that keeps the subagent, the caller of the *event*, from ending; None if it may end. The
+    subagent may not end while it has unread mail, or while agents that it started are still working. If such agents are
+    working, first wait at most *seconds* for their output.
     """
     store, team, caller = event.store, event.team, event.caller
     with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
@@ -169,11 +173,11 @@ _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_
 
 def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> Standpoint:
     """Make the client that runs this hook a member if a person sits in front of it. Return the standpoint of the
-    member. If the client does not become a member, return *standpoint*. If the client has a daemon, and its own
-    environment names a team, the returned standpoint has this team.
+    member, or *standpoint* if the client does not become a member. If the client has a daemon and its own environment
+    names a team, the returned standpoint has that team.
 
-    If nobody sits in front of it, but its environment names an agent, note that its process is this agent. Then clients
-    that this process starts are not taken for the agent, although they have the same environment.
+    If nobody sits in front of the client but its environment names an agent, record that the client's process is this
+    agent, so that clients started by this process are not taken for the agent, although they have the same environment.
     """
     event = json.loads(raw_event)
     client_seat = known.get(client).seat
@@ -219,7 +223,9 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
 
 
 def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user_config: config.Config) -> Caller | None:
-    """Return the agent that the environment or else the standpoint names, as a caller; None if they name none."""
+    """Return as a caller the agent named in the environment or, if there is none, in the standpoint; None if neither
+    names one.
+    """
     name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
@@ -229,8 +235,8 @@ def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user_confi
 
 
 def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the client can be woken: its program, some variables of its environment and, if the client has them,
-    its socket with a token and its server with a password.
+    """Return what is needed to wake the client: its program, some variables of its environment and, if the client has
+    them, its socket with a token and its server with a password.
     """
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
@@ -251,7 +257,7 @@ def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[st
 
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
     """Print the agent's teammates and messages as if they were the result of a tool named `broadcast`. Print nothing if
-    there are no teammates and no messages, or if the agent is no member.
+    there are no teammates and no messages, or if the agent is not a member.
     """
     child_id = str(json.loads(raw_event).get("agent_id") or "")
     store, caller = news.open_store(standpoint, environ)
@@ -270,7 +276,7 @@ def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -
 
 
 _PATIENCE = 10.0
-"""How many seconds a question to the person waits for a store that does not answer."""
+"""Seconds that a question to the person waits for a store that does not answer."""
 
 
 def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""The command `teams hook CLIENT`. A client runs it at every tool call, so it imports nothing before there may be news.
+"""The command `teams hook CLIENT`. A client runs it at every tool call, so it imports nothing until there may be news.
 
 Without news, the command only looks at some directories, in `quiet`. If anything fails, the client goes on: the exit
 status is 0, and standard output is empty. Wrong usage exits with 1; the exit status 2 would stop the client.
@@ -33,8 +33,8 @@ class Standpoint:
     """The agent for which a hook acts: its name and token, its team, and the store and root of this team. Each of these
     but the root may be "".
 
-    *binding* is the member that sits at the terminal. If it is a member of *team*, or if *team* is "", the hook acts
-    for it. Otherwise the hook acts for the agent *named* in an option or in the environment.
+    *binding* is the member that sits at the terminal. If this is a member of *team*, or if *team* is "", the hook acts
+    for this member. Otherwise the hook acts for *named*, the agent named in an option or in the environment.
     """
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
@@ -55,7 +55,7 @@ class Standpoint:
 
     @property
     def has_team(self) -> bool:
-        """Whether a team is named. If teams are stored as files, its directory must exist, too."""
+        """Whether a team is named and, if teams are stored as files, its directory exists."""
         return _is_plain(self.team) and (not self.is_on_files or os.path.isdir(f"{self.root}/teams/{self.team}"))
 
     @property
@@ -90,9 +90,10 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
     """Read the event of the hook, answer it, and return the exit status.
 
     With `--ask`, the client asks whether it may use a tool. With `--wait`, the hook is the process that wakes the idle
-    client. Without both, the client reports an event, and its agent may be shown news.
+    client. Without these flags, the client reports an event, and the answer may show news to its agent.
 
-    The hook is ignored if it is not for a member or a subagent of its client. With `--ask`, the tool is then refused.
+    The hook is ignored if it is not for a member or for a subagent of its client. With `--ask`, the tool is refused in
+    this case.
     """
     raw_event = _standard_input()
     client = _calling_client(flags["client"], raw_event)
@@ -137,7 +138,7 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
 
 def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether an agent that is held to a permission level calls the hook for another agent, team, root or store than
+    """Whether the hook was called by an agent with a permission level, but for another agent, team, root or store than
     its own.
     """
     held = environment.holder(environ)
@@ -151,8 +152,9 @@ def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") 
 def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
     """Return the member whose client started the client of this hook; None if no member's client did.
 
-    The processes above the hook show the member, but some of them may have ended. So a client that takes a single turn
-    also counts as started by the agent that its environment names, if this agent has another client that is running.
+    The member is found by the processes above the hook, but some of these may have ended. Therefore a client that takes
+    a single turn also counts as started by the agent that its environment names, if this agent has another running
+    client.
     """
     pid = bindings.nearest_client(os.getppid())
     parent = bindings.parent_of(standpoint.root, pid, environ)
@@ -172,7 +174,7 @@ def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
     """Answer the hook of a client that is a member or may become one now, or the hook of a subagent inside it. *holds*
-    says that the client waits long for this hook.
+    says that the client waits longer than usual for this hook.
     """
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
@@ -220,8 +222,8 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the name of the client under `client`, and the value of each option under the option's name. Options that
-    are not given have the value "". Return None if the *words* are wrong.
+    """Parse the command line into a dictionary: the name of the client under `client`, and the value of each option
+    under the option's name, "" if the option is not given. Return None if the *words* are not valid.
     """
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     remaining = iter(words)
@@ -252,8 +254,8 @@ def _standard_input() -> bytes:
 
 
 def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event: bytes) -> Standpoint:
-    """Return for which agent of which team the hook acts: the member at the terminal, or else the agent in the
-    environment, which may be that of a daemon that serves several agents.
+    """Return the agent and the team for which the hook acts: the member at the terminal or, if there is none, the agent
+    that the environment names. The environment may be that of a daemon that serves several agents.
     """
     root = environment.root_directory(flags["root"], environ)[0]
     store = _store_address(flags["store"], root, environ)
@@ -277,8 +279,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
 
 
 def _calling_client(client: str, raw_event: bytes) -> str:
-    """Return the client that calls the hook of *client*. Besides Claude Code, two other clients run the hooks that a
-    plugin has for Claude Code. Their events have a timestamp.
+    """Return the client that really calls the hook of *client*. Hooks that a plugin has for Claude Code are also run by
+    two other clients, whose events have a timestamp.
     """
     if client != "claude" or b'"timestamp"' not in raw_event:
         return client
@@ -291,7 +293,9 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
-    """Return the address of the store, as the option *flag*, the environment or else `config.json` says; else ""."""
+    """Return the address of the store from the option *flag*, the environment or `config.json`, in this order; "" if
+    none of them names a store.
+    """
     address = environment.store_address(flag, environ, "")[0]
     if address:
         return address

@@ -104,8 +104,8 @@ def _worktree_refusal(
 def _about_overlaps(
     store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
 ) -> dict[str, Any] | None:
-    """Return the answer about those *paths* on which other agents work, too, if any. If the team's setting denies
-    overlaps, the answer forbids the write. Otherwise it is a warning, which is given once.
+    """Return the answer about the *paths* on which other agents work too; None if there are none. The answer forbids
+    the write if the team's setting denies overlaps. Otherwise it is a warning, which the agent gets once.
     """
     assert dialect.guard is not None
     is_before_write = event.get("hook_event_name") == dialect.guard.event
@@ -126,8 +126,8 @@ def _overlap_text(lines: list[str], what_to_do: str) -> str:
 
 
 def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
-    """Return the *lines* that are not in the file *path* yet, and add them to the file. So an agent is shown each line
-    once. If the file can't be written, the lines are returned again next time.
+    """Return the *lines* that are not in the file *path* yet, and add them to the file. This way, an agent is shown
+    each line once. If the file can't be written, the lines are returned again next time.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -145,20 +145,21 @@ def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
 
 
 _WINDOW = 24
-"""How many of an agent's latest tool calls are compared."""
+"""Number of an agent's latest tool calls that are compared."""
 _KEPT_OF_WINDOW = _WINDOW // 2
 _FEW = 3
-"""An agent repeats itself if there are at most this many different calls in a window of its calls."""
+"""An agent repeats itself if a window of its calls contains at most this many different calls."""
 _BYTES_OF_CALL = 9
-"""How many bytes the file has for a call: a checksum in hexadecimal, and a line break."""
+"""Size of a call in the file, in bytes: a checksum in hexadecimal, and a line break."""
 _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 
 def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
-    """Note the tool calls in the event. Return since when the agent has repeated a few calls, in seconds since 1970.
-    Return 0 if the agent does not repeat calls or only begins to, or if too few calls are noted yet.
+    """Record the tool calls in the event. Return the time at which the agent began to repeat a few calls, in seconds
+    since 1970. Return 0 if the agent does not repeat calls or has only just begun to, or if too few calls are recorded
+    yet.
 
-    Calls of `teams wait` are not noted, and nothing is noted of an agent that is no member.
+    Calls of `teams wait` are not recorded, and neither are calls of an agent that is not a member.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
     checksums = b""
@@ -192,10 +193,11 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
 
 
 def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping[str, str]) -> None:
-    """Notify the leader of an agent that has made the same calls again and again since the time *repeating_since*.
+    """Notify the leader that an agent has made the same calls again and again since the time *repeating_since*.
 
-    The leader is notified only if the agent has a task, and has neither committed nor changed a file for the time in
-    the setting `circlingAfter`. For each claim of a task, the leader gets one notice.
+    The notice is sent only if the agent has a task, and has neither committed nor changed a file for the time in the
+    setting `circlingAfter`. It is sent once for each claim of a task. If the agent is the leader, the human is
+    notified.
     """
     store, caller = news.open_store(standpoint, environ)
     team = news.team_of_member(store, standpoint, caller)

@@ -1,4 +1,4 @@
-"""Mirror Claude Code's own task list in the team. A task in this list is the task of the team with the same title."""
+"""Mirror Claude Code's own task list in the team. A task in it stands for the team's task with the same title."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
-    """Make the change in the team that a client made in its own task list. Return why the team refuses the change, or
-    "" if it accepts.
+    """Apply to the team a change that a client made in its own task list. Return why the team refuses the change, or ""
+    if the team accepts it.
 
-    If the event says that a teammate is about to idle, return instead the ready tasks that this teammate was not shown
-    yet.
+    If the event says that a teammate is about to become idle, return instead a text with the ready tasks that this
+    teammate has not been shown yet.
     """
     event = json.loads(raw_event)
     name = event.get("hook_event_name")
@@ -70,7 +70,7 @@ class _Program:
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task, and claim it before if nobody has. Return why the team refuses this, or ""."""
+    """Complete the task, after claiming it if nobody has claimed it. Return why the team refuses this, or ""."""
     commands: list[tuple[str, ...]] = [("claim-task", task.id)] if task.status == "pending" else []
     commands.append(("update-task", task.id, "--status", "completed", "--result", "done in Claude Code"))
     for words in commands:
@@ -93,7 +93,7 @@ def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
 
 
 def _ready_tasks(program: _Program, store: Store, teammate: str) -> str:
-    """Return a text with the ready tasks that were not shown to the teammate yet; "" if there are none."""
+    """Return a text with the ready tasks that the teammate has not been shown yet; "" if there are none."""
     answer = program.run("get-tasks", "--ready", "--json")
     if answer.returncode:
         return ""

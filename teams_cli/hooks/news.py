@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 _SOME_UNREAD = -1
-"""The number in a `SeenFile` if some message may be unread, or the next hook must not be quiet for another reason."""
+"""The number in a `SeenFile` if a message may be unread, or if the next hook has something to do for another reason."""
 PATIENCE = 2.0
-"""How many seconds a client waits for a store that does not answer, before the client goes on."""
+"""Seconds that a client waits for a store that does not answer before the client goes on."""
 
 
 def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
-    """Open the store for the hook, and return it with the agent, who is the caller. *patience* is how many seconds a
-    database may take to answer.
+    """Open the store for the hook. Return the store, and the hook's agent as the caller. *patience* is the maximum
+    number of seconds that a database may take to answer.
     """
     store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
@@ -54,9 +54,7 @@ def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: flo
 
 
 def say(document: dict[str, Any]) -> None:
-    """Print the answer. If printing fails, the error is raised here, and is not reported a second time when the program
-    exits.
-    """
+    """Print the answer. If printing fails, the error is raised here, and not reported again when the program exits."""
     try:
         sys.stdout.write(json.dumps(document) + "\n")
         sys.stdout.flush()
@@ -65,7 +63,7 @@ def say(document: dict[str, Any]) -> None:
 
 
 def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team | None:
-    """Return the team of the hook. Return None if the hook is to give no answer, because the caller is no member of
+    """Return the team of the hook. Return None if the hook must give no answer, because the caller is not a member of
     this team or may not read messages.
     """
     try:
@@ -76,7 +74,7 @@ def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team
 
 def member_of(insider: Insider, parent: Caller) -> Caller | None:
     """Return the subagent *insider* of the agent *parent* as a caller, with its own name in the team. Return None if
-    the subagent has not begun or has ended.
+    the subagent has not started or has ended.
     """
     name_and_token = insider.read()
     if name_and_token is None:
@@ -85,10 +83,10 @@ def member_of(insider: Insider, parent: Caller) -> Caller | None:
 
 
 def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
-    """Answer the hook on standard output. If the agent is no member, there is no answer.
+    """Answer the hook on standard output. There is no answer if the agent is not a member.
 
-    At the end of a turn, first wait for a while if agents that this agent started still work. If a person sits in front
-    of the client, do not wait, because this client can be woken later.
+    At the end of a turn, first wait for a while if agents that this agent started are still working. If a person sits
+    in front of the client, do not wait, because such a client can be woken later.
     """
     document = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
@@ -115,7 +113,9 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
 
 
 def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> None:
-    """Note the session of a client in no terminal after its first prompt, so that copies of it can answer questions."""
+    """After the first prompt of a client without a terminal, record its session, so that copies of the session can
+    answer questions.
+    """
     document = event.document
     if event.moment not in ("prompt", "tools") or standpoint.has_terminal or document.get("agent_id"):
         return
@@ -128,8 +128,8 @@ def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> No
 def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note and return the state of the client in its terminal, as the *event* reports it. If the client *goes_on*,
-    because the end of its turn was refused, the state is "working". Return None if no state is noted.
+    """Record and return the state of the client in its terminal, as the *event* reports it. If the client *goes_on*,
+    because the end of its turn was refused, the state is "working". Return None if no state is recorded.
     """
     team, agent = standpoint.team, standpoint.agent
     state = WORKING if goes_on else state_in(event)
@@ -158,8 +158,8 @@ def _note_state(
 
 
 def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
-    """Print the answer to the event, if there is one. Then mark its messages as read: not earlier, so that none is lost
-    if printing fails. Return whether the answer refuses the end of the turn.
+    """Print the answer to the event, if there is one. Then mark its messages as read. Because this comes last, no
+    message is lost if printing fails. Return whether the answer refuses the end of the turn.
     """
     is_stop = event.moment == "stop"
     if is_stop and not event.document.get("stop_hook_active"):
@@ -177,7 +177,7 @@ def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
 
 
 def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) -> None:
-    """Renew the claims on the caller's tasks. If they were renewed a moment ago, do nothing."""
+    """Renew the claims on the caller's tasks, unless they were renewed a moment ago."""
     if caller.is_human or 0 <= time.time() - seen_file.beat < quiet.BEAT:
         return
     try:
@@ -189,11 +189,11 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
 
 
 class SeenFile:
-    """The file that notes what hooks have shown to an agent.
+    """The file that records what hooks have shown to an agent.
 
-    Up to the message *number*, all messages are read; -1 says that the next hook must not be quiet. *stops_refused*
-    counts how often in a row the end of a turn was refused. *recall* says which news were shown. *beat* is the time of
-    the last heartbeat, in seconds since 1970, and the time of the file.
+    All messages up to *number* have been read; -1 says that the next hook has to ask the store. *stops_refused* counts
+    how often in a row the end of a turn was refused. *recall* records which news has been shown. *beat* is the time of
+    the last heartbeat, in seconds since 1970; it is also the modification time of the file.
 
     While a hook has the file open, other hooks of this agent wait, so that only one of the hooks shows a message.
     """

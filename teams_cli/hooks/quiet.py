@@ -1,8 +1,9 @@
-"""Find out whether a hook certainly has nothing to say. This is done at every tool call, so that almost only names of
-files are read.
+"""Find out whether a hook certainly has nothing to say. Because this is done at every tool call, hardly anything but
+file names is read.
 
-The file `inboxes/<agent>.seen` has the number of a message: up to it, all messages are read. The next heartbeat is due
-when this file is `BEAT` seconds old. The kind of an event is found by words in the event, without parsing JSON.
+The file `inboxes/<agent>.seen` contains a message number. All messages up to this number have been read. The next
+heartbeat is due when this file is `BEAT` seconds old. The kind of an event is found by looking for words in it, without
+parsing its JSON.
 """
 
 import os
@@ -26,15 +27,13 @@ _CHANGING_STATE = (
 ends.
 """
 BEAT = 30.0
-"""The seconds between two heartbeats."""
+"""Seconds between two heartbeats."""
 _SEGMENT = 1000
-"""How many messages a directory of the log has at most."""
+"""Maximum number of messages in a directory of the log."""
 
 
 def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
-    """Whether the hook certainly has nothing to do. In case of doubt, return False; this includes every store in a
-    database.
-    """
+    """Whether the hook certainly has nothing to do. False in case of doubt, and for every store in a database."""
     if not standpoint.is_on_files or b'"SessionStart"' in raw_event or is_prompt(raw_event):
         return False
     if any(event in raw_event for event in _CHANGING_STATE) and standpoint.has_terminal:
@@ -50,7 +49,7 @@ def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
 
 
 def is_of_subagent(raw_event: bytes) -> bool:
-    """Whether the event seems to be one of a subagent inside the client."""
+    """Whether the event seems to come from a subagent inside the client."""
     return b'"agent_id"' in raw_event
 
 
@@ -61,15 +60,15 @@ def is_before(raw_event: bytes) -> bool:
 
 def is_of_task_list(raw_event: bytes) -> bool:
     """Whether the event reports a change of the client's own task list, or that a teammate with this list is about to
-    idle.
+    become idle.
     """
     return any(event in raw_event for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
 
 
 def may_write(raw_event: bytes) -> bool:
     """Whether the event is about a tool that may change files on which other agents work. A shell command counts only
-    before it runs, and only if it has the word git: the guard refuses no other commands. Tools of Gemini CLI that
-    write files count again after their use, because its model is shown a warning only then.
+    before it runs, and only if it contains the word git, because the guard refuses no other commands. Tools of Gemini
+    CLI that write files count again after their use, because its model is shown a warning only then.
     """
     if is_before(raw_event):  # this hook is installed only for tools that write, and for the shell
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
@@ -77,13 +76,13 @@ def may_write(raw_event: bytes) -> bool:
 
 
 def is_prompt(raw_event: bytes) -> bool:
-    """Whether the event reports a prompt of the client's person."""
+    """Whether the event reports a prompt from the person at the client."""
     return b'"UserPromptSubmit"' in raw_event or b'"BeforeAgent"' in raw_event
 
 
 def _read_up_to(path: str) -> int:
-    """Return the number of the message up to which the agent has read all. Return -1 if the hook has to ask the store:
-    if the file at *path* does not show this, or if a heartbeat is due.
+    """Return the number from the file at *path* up to which the agent has read all messages. Return -1 if the hook has
+    to ask the store, because the file does not give the number or a heartbeat is due.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -130,7 +129,7 @@ def _highest_packed(segment: str) -> float:
 
 
 def names(directory: str) -> list[str]:
-    """Return the names of the files in the directory; empty if there is no directory."""
+    """Return the names of the files in the directory; an empty list if the directory does not exist."""
     try:
         return os.listdir(directory)
     except FileNotFoundError:

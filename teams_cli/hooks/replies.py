@@ -1,4 +1,4 @@
-"""The answers of hooks to an agent: its messages, the changes in the team since it last looked, and whether it may end
+"""The answers of hooks to an agent: its messages, the changes in the team since its last look, and whether it may end
 its turn.
 """
 
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 _MOST_LISTED = 6
 _LONGEST_STATUS = 80
 _AFTER = 300.0
-"""Seconds after which the agent is reminded of an open message that it was shown, also in the middle of a turn."""
+"""Seconds after which the agent is reminded of open messages that it was shown, even in the middle of a turn."""
 _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "released", "reopened"))
 
 
 class Recall:
-    """A note of what an agent was shown. *position* is the place in the team's history up to which it was shown changes
-    (-1 at first). *mail_shown_at* is when it was last reminded of its open mail, in seconds since 1970 (0 at first).
+    """A record of what an agent has been shown. *position* is the position in the team's history up to which the agent
+    has been shown changes (-1 at first). *mail_shown_at* is the time when the agent was last reminded of its open mail,
+    in seconds since 1970 (0 at first).
     """
 
     def __init__(self, position: int = -1, mail_shown_at: int = 0) -> None:
@@ -45,8 +46,9 @@ class Recall:
         self.mail_shown_at = mail_shown_at
 
     def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
-        """Return the news to show now: changes since the last call, and mail that is still open. If a turn *begins* or
-        something changed, open mail is always shown. Otherwise it is shown only from time to time.
+        """Return the news to show now: changes since the last call (none at the first call), and mail that is still
+        open. Open mail is always included if a turn *begins* or something has changed, and otherwise only from time to
+        time.
         """
         is_first = self.position < 0
         changes = self.take_changes(store, team, agent)
@@ -55,7 +57,7 @@ class Recall:
 
     def take_changes(self, store: Store, team: str, agent: str) -> list[str]:
         """Move *position* to the end of the history. Return a sentence for each agent or task that has changed since
-        the old position, about its newest change. Changes that *agent* itself made or has looked up are left out.
+        the old position, about its newest change. Changes that *agent* itself has made or looked up are left out.
         """
         looked_to = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
@@ -70,7 +72,7 @@ class Recall:
 
     def _open_mail(self, store: Store, team: str, agent: str, is_due: bool) -> list[str]:
         """Return a list with a line about the messages that the agent was shown long ago and that are still open; empty
-        if there are none. If *is_due* is not set, the list is also empty for a while after such a line was returned.
+        if there are none. Unless *is_due*, the list is also empty for a while after such a line was returned.
         """
         now = store.now()
         seconds = int(now.timestamp())
@@ -88,7 +90,9 @@ class Recall:
 
 
 def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return which agent or task changed, and a sentence about this; None if other agents need not know it."""
+    """Return the agent or task that changed, and a sentence about the change; None if other agents need not know about
+    it.
+    """
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, verb = what.partition(" ")
     if what == "status announced":
@@ -102,7 +106,7 @@ def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _listed(texts: list[str]) -> str:
-    """Return the last few of the *texts* with semicolons between them, and how many were left out."""
+    """Return the last few of the *texts*, separated by semicolons, and the number of texts that were left out."""
     shown = texts[-_MOST_LISTED:]
     if len(texts) > len(shown):
         shown = [*shown, f"{len(texts) - len(shown)} more"]
@@ -110,17 +114,17 @@ def _listed(texts: list[str]) -> str:
 
 
 MAX_TEXT = 8000
-"""How many characters an answer may have: some clients cut longer answers in the middle, or put them into a file."""
+"""Maximum number of characters of an answer. Some clients cut longer answers in the middle, or put them into a file."""
 MAX_STOPS_REFUSED = 5
-"""How often in a row the end of a turn is refused at most. Some clients give up at the 8th time, with an empty
-answer.
+"""Maximum number of times in a row that the end of a turn is refused. Some clients give up at the 8th time, with an
+empty answer.
 """
 _ROOM_FOR_REST = 300
-"""How many characters are kept free for the lines around the messages."""
+"""Number of characters that are kept free for the lines around the messages."""
 
 
 class ClientEvent(NamedTuple):
-    """An event that a client reports by its hook, and the agent of the *team* that is to be answered: the *caller*.
+    """An event that a client reports by its hook. *caller* is the agent that gets the answer, a member of *team*.
     *document* is the client's JSON, and *dialect* says how to read it.
     """
 
@@ -132,12 +136,12 @@ class ClientEvent(NamedTuple):
 
     @property
     def moment(self) -> str:
-        """The kind of the event: start, prompt, tools or stop; "" for any other."""
+        """The kind of the event: start, prompt, tools or stop; "" for any other event."""
         return self.dialect.moment(self.document)
 
 
 class Reply(NamedTuple):
-    """The answer of a hook: the *document* for the client, and the numbers of the messages that are *shown* in it."""
+    """The answer of a hook. *document* is the JSON for the client. *shown* has the numbers of the messages in it."""
 
     document: dict[str, Any]
     shown: set[int]
@@ -146,12 +150,12 @@ class Reply(NamedTuple):
 def answer(
     event: ClientEvent, stops_refused: int = 0, seated: bool = False, recall: Recall | None = None
 ) -> Reply | None:
-    """Return the answer to the event; None if there is nothing to say. The messages in the answer are named in
+    """Return the answer to the event; None if there is nothing to say. The messages in the answer are listed in
     `Reply.shown`; this function does not mark them as read.
 
-    At the end of a turn, an answer refuses the end. *stops_refused* is how often in a row it was refused already. A
-    client that is *seated* in a terminal gets no messages when it starts, because they wake it afterwards. With
-    *recall*, the agent is reminded of earlier messages.
+    At the end of a turn, an answer refuses to let the turn end. *stops_refused* is the number of times in a row that
+    this was already done. A client that is *seated* in a terminal gets no messages when it starts, because they wake it
+    afterwards. With *recall*, the agent is reminded of changes and open messages.
     """
     if not event.moment or event.document.get("agent_id"):  # a subagent gets its own answers, under its own name
         return None
@@ -199,14 +203,17 @@ def _is_introduced_by_prompt(event: ClientEvent, session: Session | None) -> boo
 
 
 def _mail_after(parts: list[str], event: ClientEvent, with_quiet: bool) -> tuple[list[str], set[int]]:
-    """Return as much unread mail as fits into an answer after the *parts*, as `mail` does."""
+    """Return lines with as many unread messages as fit into an answer after the *parts*, and the numbers of these
+    messages. Messages that only inform are left out unless *with_quiet* is set.
+    """
     room = MAX_TEXT - sum(len(part) + 2 for part in parts)
     return mail(event.store, event.team, event.caller.name, room, with_quiet)
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a list with a line about the agents that *name* started and that still work; empty if none does. The list
-    is also empty while the *session* of *name* is running: the process that runs the session waits for these agents.
+    """Return a list with one line about the agents that *name* started and that are still working; empty if there are
+    none. The list is also empty while the *session* of *name* is running: the process that runs the session waits for
+    these agents.
     """
     if session and not session.ended:
         return []
@@ -218,14 +225,14 @@ def agents_at_work(store: Store, team: str, name: str, session: Session | None) 
 
 
 SHORT_HOLD, LONG_HOLD = 25.0, 870.0
-"""How many seconds a hook may delay the end of a turn. A client waits 30 seconds for its hook, or longer if our
-settings say so.
+"""Maximum seconds by which a hook delays the end of a turn: normally, and if our settings make the client wait longer
+for the hook. By default, a client waits 30 seconds.
 """
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
-    """While an agent that the caller started works, wait *seconds* at most for mail. The output of such an agent comes
-    as mail.
+    """While an agent that the caller started is working, wait at most *seconds* for mail. The output of such an agent
+    comes as mail.
 
     Meanwhile the claims on the caller's tasks are renewed. The wait ends early if the caller's client ends.
     """
@@ -249,7 +256,7 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
 
 
 def beat(store: Store, team: str) -> float:
-    """Return the seconds between two signs of life of an agent. They are at most a third of the time after which a
+    """Return the number of seconds between two signs of life of an agent, at most a third of the time after which a
     claim expires.
     """
     return min(quiet.BEAT, teams.get(store, team).silence / 3)

@@ -1,8 +1,8 @@
-"""The waiting hook: a process beside an idle client. It waits for the doorbell of the client, and then wakes the
+"""The waiting hook: a process beside an idle client. It waits until the client's doorbell rings, and then wakes the
 client.
 
-Each client has one such process, which ends with the client. The process never takes the mail, which the hook of the
-next turn shows. It imports next to nothing, because it stays in memory.
+Each client has one such process, which ends with the client. The process does not read the mail; the hook of the next
+turn shows it. The module imports next to nothing, because the process stays in memory.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 WAKES, INTERRUPTS = 2, 3
-"""The exit statuses after which the client takes a turn, or first ends the turn that is going on."""
+"""The exit statuses after which the client takes a turn, and after which it first ends its current turn."""
 _SECONDS_TO_JOIN, _SECONDS_TO_LEAVE = 10.0, 3.0
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_AFTER_WAKER = 1.0, 5.0
 
 
 def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Wait until the doorbell of the client that runs this hook rings. Return the exit status, which says whether the
-    client is to take a turn.
+    """Wait until the doorbell of the client that runs this hook rings. Return the exit status, which tells the client
+    whether to take a turn.
     """
     if environ.get("TEAMS_SHADOW") or not standpoint.has_team:  # the variable marks a copy of an agent's session
         return 0
@@ -50,8 +50,8 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the process of the client, and the member that it is; None if no person sits in front of it. If the client
-    joins only now, by another hook, wait some seconds for this.
+    """Return the process id of the client, and the member that it is; None if no person sits in front of the client. If
+    the client has not joined yet, wait some seconds, because another hook may be about to make it join.
     """
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
@@ -68,11 +68,11 @@ def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | Non
 
 
 def _begin_to_listen(bell: Doorbell, pid: int) -> bool:
-    """Listen at the doorbell of the client *pid*, and return True. Return False if another process already listens for
-    this client, because the end of each turn starts such a process, and the first one stays. Return False as well if
-    our hooks were removed from the client's settings.
+    """Listen to the doorbell of the client *pid*, and return True. Return False if another process already listens for
+    this client: the end of each turn starts such a process, but only the first one stays. Return False also if our
+    hooks were removed from the client's settings.
 
-    If the process of a client that has ended still listens there, wait some seconds until it leaves.
+    If the process of an earlier client, which has ended, still listens, wait a few seconds for it to leave.
     """
     if bell.is_dismissed(pid):
         return False
@@ -87,9 +87,9 @@ def _begin_to_listen(bell: Doorbell, pid: int) -> bool:
 def _listen(
     bell: Doorbell, pid: int, started: str, standpoint: Standpoint, team: str, environ: Mapping[str, str]
 ) -> bytes:
-    """Wait until the bell rings, because the client *pid* is to be woken, and return the reason. Return b"" if the
-    client ended first: then no process with this id has the start time *started*. Bells are rung by a process named the
-    waker. If the waker was killed meanwhile, start it again.
+    """Wait until the bell rings to wake the client *pid*, and return the reason. Return b"" if the client ends first,
+    that is, if no process with this id has the start time *started* any more. Bells are rung by a process called the
+    waker, which is started again if it was killed in the meantime.
     """
     next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:
