@@ -25,8 +25,7 @@ from teams_cli.teams.permission import Standing
 from teams_cli.teams.teams import Team
 
 _MOST_LEFT = 50
-"""Maximum number of files left behind by a check that are recorded. They do not count as uncommitted in its next run.
-"""
+"""Maximum number of recorded files that a check left behind. They do not count as uncommitted in its next run."""
 _LONG = 300.0
 """Seconds after which the leader is notified that a check is still running."""
 _MOST_PAUSE = 15.0

@@ -34,7 +34,7 @@ def current(store: Store, team: str, agent: str) -> Session | None:
 
 
 def get_current(store: Store, team: str, agent: str) -> Session:
-    """Return the agent's session as `current` does, but raise an error if there is none.
+    """Return the agent's session. If the process that runs it is gone, the session is first ended as lost.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

@@ -202,7 +202,7 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """Pause an agent: at once if it is idle, otherwise after its turn. Its messages wait until it is resumed.
 
-    Pausing a paused agent changes nothing. `interject` resumes it too, like `resume-agent`.
+    Pausing a paused agent changes nothing. Both `resume-agent` and `interject` resume it.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -257,7 +257,7 @@ def give_back(store: Store, team: str, session: Session, caller: Caller | None, 
 
 
 def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
-    """Resume a paused agent, with the messages that waited for it. Other agents stay as they are.
+    """Resume a paused agent, with the messages that waited for it. An agent that is not paused is left unchanged.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

@@ -1,4 +1,4 @@
-"""Isolation: keep an agent that has a worktree inside it, as far as the agent's client asks `teams` before it writes.
+"""Isolation: confine an agent to its worktree, as far as the agent's client asks `teams` before it writes.
 
 The agent may not write outside its worktree. It may not run git commands that change another worktree, another agent's
 branch, or anything that all worktrees share. Programs that a shell runs are not seen; only the client's sandbox can

@@ -47,8 +47,8 @@ def current_events(store: Store, team: Team) -> dict[str, Event]:
 
 
 def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the key and the event for each question, plan or message that waits for the human, and for each agent whose
-    client failed.
+    """Yield a pair of key and event for each question, plan or message that waits for the human, and for each agent
+    whose client failed.
     """
     for question in questions.all_of(store, team, []):
         if question.open and HUMAN in question.waiting_for:
@@ -71,8 +71,8 @@ def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the key and the event for each task that the human must review, each failed task, and the end of all tasks,
-    each as a pair.
+    """Yield a pair of key and event for each task that the human must review, for each failed task, and for the end of
+    all tasks.
     """
     all_tasks = list(tasks.all_of(store, team, []))
     for task in reviews.for_person(all_tasks):
@@ -174,7 +174,7 @@ REST = 1.0
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
     """Start the notifier of the team, the process that runs the human's commands for events. Nothing is started if no
-    event has a command, if a notifier runs already, or inside a client's sandbox.
+    event has a command, if a notifier is already running, or inside a client's sandbox.
     """
     if is_wanted(team):
         NOTIFIER.start(store, team.name, environ, environment(store, environ))

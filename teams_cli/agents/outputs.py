@@ -85,7 +85,8 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
     * The agent wrote to the caller.
     * The agent wrote to another sender of that mail, and no mail came from the caller or the human.
-    * The agent has no output, and the caller sent none of the mail, or the caller's newest message only informs.
+    * The agent has no output, and the caller expects none: the caller sent none of the mail, or its newest message only
+      informs.
     """
     if not _was_completed_after_mail(session):
         return False

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _CONFLICTS = 1
 """The exit status of `git merge-tree` if the commits conflict."""
 _MOST_UNTRACKED = 2000
-"""If a worktree has more untracked files than this, somebody probably forgot to ignore a directory. Then untracked
-files are not compared.
+"""Maximum number of untracked files of a worktree that are compared. If there are more, none is compared, because
+somebody probably forgot to ignore a directory.
 """
 _LANGUAGES = (
     "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
@@ -44,8 +44,8 @@ line and the number of lines after the change, and the line of code that git sho
 
 class Change(NamedTuple):
     """A changed place in a file. *old* has the numbers of its first and last line before the change, *new* those after
-    the change. If the change only adds lines, *old* has the number of the old line after them, and then that of the old
-    line before them. *symbol* is the function or class around the place, "" if none is known.
+    the change. If the change only adds lines after the old line N, *old* is (N + 1, N). *symbol* is the function or
+    class around the place, "" if none is known.
     """
 
     old: tuple[int, int]
@@ -58,8 +58,8 @@ class Change(NamedTuple):
 
 
 class Snapshots:
-    """Makes commits of the worktrees of one repository that include their uncommitted changes. It is used in a `with`
-    block, at whose end the commits are removed.
+    """Makes commits of the worktrees of one repository, including their uncommitted changes. It must be used in a
+    `with` block. The commits are removed at the end of the block.
     """
 
     def __init__(self, common: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = 50
 """Number of characters of the prompt that serve as the description of an agent without one."""
 _STARTING = 30.0
-"""Seconds after which a member counts as never started, if the process that was to start it is not recorded."""
+"""Seconds after which a member counts as never started, if the process that should start it is not recorded."""
 
 
 @dataclass
@@ -269,7 +269,7 @@ def remove_never_started(store: Store, team: Team) -> Team:
 
 
 def _was_never_started(store: Store, team: Team, member: Member) -> bool:
-    """Whether the process that was to start the member ended before it stored a session for the member."""
+    """Whether the process that should have started the member ended before it stored a session for the member."""
     if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
         return False
     if member.launcher is None:  # written by a version that did not record it

@@ -30,8 +30,8 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 
 
 class _Target(NamedTuple):
-    """The target of merging a worktree: the branch *branch*, which is checked out at *checkout*, and whose commit is
-    *tip*. Each of these is "" if it is not known. *problem* says why a merge is impossible, or is "".
+    """The branch into which the work of a worktree is merged: its name *branch*, its commit *tip*, and *checkout*,
+    where it is checked out. Each of these is "" if it is not known. *problem* says why a merge is impossible, or is "".
     """
 
     checkout: str = ""
@@ -96,9 +96,9 @@ class Worktree:
 
 
 def _target_of(path: str, origin: checkouts.Origin) -> _Target:
-    """Return the target of merging the worktree at *path*: the checkout that the worktree was made from or, if this is
-    gone, the main checkout. The main checkout is used only if its branch contains the commit at which the worktree
-    began, or if that commit is not known.
+    """Return the branch into which the work of the worktree at *path* is merged: that of the checkout from which the
+    worktree was made or, if this is gone, that of the main checkout. The branch of the main checkout is used only if it
+    contains the commit at which the worktree began, or if that commit is not known.
     """
     if not os.path.isdir(checkouts.git_directory(path)):
         return _Target(problem=f"its repository is gone, or was moved: there, git worktree repair {path}")

@@ -1,4 +1,4 @@
-"""Make members of clients in terminals and of the subagents inside a client, when their hooks report them.
+"""Turn clients in terminals, and the subagents inside a client, into members when hooks report them.
 
 When a client starts, its hook records how the client can be woken. A subagent is a member as long as it runs: hooks of
 the client report its id, its start and its end. An agent that a subagent started keeps the subagent from ending, or is

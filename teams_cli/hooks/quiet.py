@@ -1,5 +1,5 @@
-"""Find out whether a hook certainly has nothing to say. Because this is done at every tool call, hardly anything but
-file names is read.
+"""Find out whether a hook certainly has nothing to say. Because this is done at every tool call, little besides file
+names is read.
 
 The file `inboxes/<agent>.seen` contains a message number. All messages up to this number have been read. The next
 heartbeat is due when this file is `BEAT` seconds old. The kind of an event is found by looking for words in it, without

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 WAKES, INTERRUPTS = 2, 3
-"""The exit statuses after which the client takes a turn, and after which it first ends its current turn."""
+"""The exit statuses that make the client take a turn, and that make it end its current turn first."""
 _SECONDS_TO_JOIN, _SECONDS_TO_LEAVE = 10.0, 3.0
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_AFTER_WAKER = 1.0, 5.0
 

@@ -172,7 +172,7 @@ def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -
 
 
 class _Control:
-    """A WebSocket connection to the daemon of Codex. Its methods raise ValueError at every unexpected answer."""
+    """A WebSocket connection to the daemon of Codex. Its methods raise ValueError on any unexpected answer."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

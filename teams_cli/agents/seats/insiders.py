@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from teams_cli.agents.seats.bindings import Binding
 
 ARGUMENT = "_agent_id"
-"""The argument by which our plugin of OpenCode says which subagent calls a tool of our server."""
+"""The argument in which our plugin for OpenCode names the subagent that calls a tool of our server."""
 _CALL_SUFFIX = ".call"
 
 

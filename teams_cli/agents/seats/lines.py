@@ -257,7 +257,7 @@ def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
 
 
 def plain(data: bytes) -> str:
-    """Return the text in terminal output. Each control sequence becomes a blank."""
+    """Return the text in terminal output. Each control sequence is replaced with a space."""
     text = bytearray()
     position = 0
     while position < len(data):
