@@ -187,7 +187,7 @@ def _answer_member(
 
         if guard.answer(client, raw_event, standpoint, environ):  # a hook can print only one answer
             return
-    if quiet.is_before(raw_event):
+    if quiet.is_before_tool(raw_event):
         if quiet.is_of_subagent(raw_event) and b'"mcp__' in raw_event:  # our server will ask who made the call
             from teams_cli.hooks import arrival
 
@@ -197,19 +197,28 @@ def _answer_member(
 
         arrival.tell(raw_event, standpoint, environ)
     else:
-        if quiet.is_of_subagent(raw_event):
-            from teams_cli.hooks import arrival
+        _answer_other_event(client, standpoint, raw_event, environ, holds)
 
-            arrival.tell_child(client, raw_event, standpoint, environ, holds)
-        if not quiet.is_quiet(standpoint, raw_event):
-            from teams_cli.hooks import news
 
-            news.tell(client, raw_event, standpoint, environ, holds)
-        if b'"tool_input"' in raw_event:  # the event reports tool calls, which the agent may repeat in a loop
-            from teams_cli.hooks import guard
+def _answer_other_event(
+    client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
+) -> None:
+    """Answer a hook that comes neither before the use of a tool nor before a call of the model: with the news for the
+    member. Report a member that repeats its tool calls.
+    """
+    if quiet.is_of_subagent(raw_event):
+        from teams_cli.hooks import arrival
 
-            if repeating_since := guard.note_calls(standpoint, raw_event):
-                guard.report_loop(standpoint, repeating_since, environ)
+        arrival.tell_child(client, raw_event, standpoint, environ, holds)
+    if not quiet.is_quiet(standpoint, raw_event):
+        from teams_cli.hooks import news
+
+        news.tell(client, raw_event, standpoint, environ, holds)
+    if b'"tool_input"' in raw_event:  # the event reports tool calls
+        from teams_cli.hooks import guard
+
+        if repeating_since := guard.note_calls(standpoint, raw_event):
+            guard.report_loop(standpoint, repeating_since, environ)
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:

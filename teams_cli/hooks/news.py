@@ -164,7 +164,8 @@ def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
     is_stop = event.moment == "stop"
     if is_stop and not event.document.get("stop_hook_active"):
         seen_file.stops_refused = 0
-    # If the event has `attends`, the client itself shows the news to its model with every call.
+    # `recall` makes the answer repeat open mail and changes. A client whose event has `attends` needs no such reminder,
+    # because it shows all news to its model with every call.
     recall = None if event.document.get("attends") else seen_file.recall
     reply = replies.answer(event, seen_file.stops_refused, seated, recall)
     if reply is None:

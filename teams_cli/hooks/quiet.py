@@ -53,7 +53,7 @@ def is_of_subagent(raw_event: bytes) -> bool:
     return b'"agent_id"' in raw_event
 
 
-def is_before(raw_event: bytes) -> bool:
+def is_before_tool(raw_event: bytes) -> bool:
     """Whether the event comes before the use of a tool."""
     return b'"PreToolUse"' in raw_event or b'"BeforeTool"' in raw_event
 
@@ -70,7 +70,7 @@ def may_write(raw_event: bytes) -> bool:
     before it runs, and only if it contains the word git, because the guard refuses no other commands. Tools of Gemini
     CLI that write files count again after their use, because its model is shown a warning only then.
     """
-    if is_before(raw_event):  # this hook is installed only for tools that write, and for the shell
+    if is_before_tool(raw_event):  # this hook is installed only for tools that write, and for the shell
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
     return b'"AfterTool"' in raw_event and (b'"write_file"' in raw_event or b'"replace"' in raw_event)
 
