@@ -4,14 +4,13 @@ the agent. A new generation of an agent's session begins each time the agent is 
 
 from __future__ import annotations
 
-from teams_cli import errors
 from teams_cli.agents.sessions import Session
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, upsert
+from teams_cli.store.contract import Kind, Store, get_if_there, upsert
 from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
@@ -73,10 +72,7 @@ def find(store: Store, team: str, agent: str) -> str | None:
 
 def load(store: Store, team: str, agent: str) -> Output | None:
     """Return the record of the last output of the agent; None if there is no output."""
-    try:
-        return store.get(team, OUTPUT, agent)[0]
-    except errors.NotFound:
-        return None
+    return get_if_there(store, team, OUTPUT, agent)
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:

@@ -15,7 +15,7 @@ import os
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.records.records import Owed, Record, field
-from teams_cli.store.contract import Kind, Store, update, upsert
+from teams_cli.store.contract import Kind, Store, get_if_there, update, upsert
 from teams_cli.store.files import disk
 from teams_cli.teams import presence, teams
 
@@ -211,10 +211,7 @@ def new_id() -> str:
 
 def find(store: Store, team: str, agent: str) -> Session | None:
     """Return the agent's session; None if `teams` did not start the agent."""
-    try:
-        return store.get(team, SESSION, agent)[0]
-    except errors.NotFound:
-        return None
+    return get_if_there(store, team, SESSION, agent)
 
 
 def was_stopped(store: Store, team: str, agent: str) -> bool:

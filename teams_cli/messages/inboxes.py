@@ -8,7 +8,7 @@ from teams_cli import errors
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, upsert
+from teams_cli.store.contract import Kind, Store, get_if_there, upsert
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -95,10 +95,7 @@ INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
 
 def load(store: Store, team: str, agent: str) -> Inbox:
     """Return the agent's inbox; an empty one if the agent has not read any message yet."""
-    try:
-        return store.get(team, INBOX, agent)[0]
-    except errors.NotFound:
-        return Inbox(agent=agent)
+    return get_if_there(store, team, INBOX, agent) or Inbox(agent=agent)
 
 
 def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:

@@ -486,6 +486,14 @@ _PATIENCE = 10.0
 """The minimum number of seconds for which a change is retried while other writers keep getting in first."""
 
 
+def get_if_there(store: Store, team: str, kind: Kind[R], key: str) -> R | None:
+    """Return the record of this kind with the *key*; None if there is none."""
+    try:
+        return store.get(team, kind, key)[0]
+    except errors.NotFound:
+        return None
+
+
 def update(
     store: Store,
     team: str,

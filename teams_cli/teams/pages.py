@@ -7,7 +7,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.names import SYSTEM, check_key
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, update, upsert
+from teams_cli.store.contract import Kind, Store, get_if_there, update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.permission import require
 
@@ -78,10 +78,7 @@ PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
 
 def find(store: Store, team: str, key: str) -> Page | None:
     """Return the page with that key, even if it was removed; None if there was never such a page."""
-    try:
-        return store.get(team, PAGE, key)[0]
-    except errors.NotFound:
-        return None
+    return get_if_there(store, team, PAGE, key)
 
 
 def get(store: Store, team: str, key: str) -> Page:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update, upsert
+from teams_cli.store.contract import Kind, Store, get_if_there, update, upsert
 from teams_cli.teams import history, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
@@ -126,10 +126,7 @@ AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
 
 def load(store: Store, team: str, agent: str) -> Agent:
     """Return the record of the agent; an empty one if there is none."""
-    try:
-        return store.get(team, AGENT, agent)[0]
-    except errors.NotFound:
-        return Agent(agent=agent)
+    return get_if_there(store, team, AGENT, agent) or Agent(agent=agent)
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:

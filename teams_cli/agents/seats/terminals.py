@@ -19,7 +19,7 @@ from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
 from teams_cli.environment import of_process
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store, get_if_there, update
 from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False
@@ -97,10 +97,7 @@ TERMINAL: Kind[Terminal] = Kind("terminal", Terminal, key="agent", logins="own")
 
 def find(store: Store, team: str, agent: str) -> Terminal | None:
     """Return the agent's terminal; None if the agent never sat in one."""
-    try:
-        return store.get(team, TERMINAL, agent)[0]
-    except errors.NotFound:
-        return None
+    return get_if_there(store, team, TERMINAL, agent)
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Terminal]:
