@@ -328,8 +328,8 @@ def after_line(task: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
-    how = "complete it with --next --wait when you are done: you get other work until it can be completed"
-    return [f"completes after: {_states(rows)}; {how}; to wait now: {wait}"]
+    how = "if not, complete it with --next --wait when you are done: you get other work until it can be completed"
+    return [f"completes after: {_states(rows)}; if your work needs theirs on main: {wait}; {how}"]
 
 
 def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:

@@ -91,15 +91,21 @@ def _change_one(
     """
     if not (edit.status == "completed" or files):
         return changes.change_task(call.store, call.team, call.caller, task, edit)
-    if wait:
-        _wait_for_predecessors(call, task, edit, wait)
-    return completions.complete(call, task, edit, files)
+    waited_for = _wait_for_predecessors(call, task, edit, wait) if wait else []
+    try:
+        return completions.complete(call, task, edit, files)
+    except errors.Conflict as refusal:
+        if waited_for:  # the caller has not been told yet that these tasks have ended
+            refusal.hint = f"It waited for {text.listed(waited_for)}. {refusal.hint}"
+        raise
 
 
-def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
-    """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
-    in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is claimed,
-    and this one is completed by a later command.
+def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> list[str]:
+    """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed, and return
+    them, each with its status. Return an empty list if no wait was necessary.
+
+    The result in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is
+    claimed, and this one is completed by a later command.
 
     Raises:
         TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
@@ -107,13 +113,13 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
-        return
+        return []
     from teams_cli.store.pace import Alarm
     from teams_cli.views import conditions
 
     completable = conditions.completable(call.store, call.team, task.id)
     if completable.look(call.store, call.team, Alarm()) or dependencies.pending_for_owner(call.store, call.team, task):
-        return
+        return []
     can_be_later = not (edit.attaches_files or edit.changes_fields)
     is_new_wish = can_be_later and not task.completion_is_asked
     if edit.append is None and (is_new_wish or edit.result is not None):
@@ -125,13 +131,14 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
         news = conditions.wait(call.store, call.team, [*awaited, other_work], wait, call.say)
     except errors.WaitRanOut:
         if not wait:
-            return  # the change itself is refused, and says which tasks are open
+            return []  # the change itself is refused, and says which tasks are open
         task, status_of = tasks.get(call.store, call.team, task.id), dependencies.stored(call.store, call.team)
         still_open = text.listed(list(map(str, dependencies.before_completion(task, status_of))))
         why, advice = f"it still waits for {still_open} after {length(wait)}", "To wait longer"
     else:
         if "task" in news:
-            return
+            status_of = dependencies.stored(call.store, call.team)
+            return [f"{key} ({status_of(key)})" for key in task.waits_for]
         if "claimed" in news:
             _refuse_after_claim(call, task, news["claimed"], can_be_later)
         advice = "Then repeat" if _show_mail(call) else "Read what came: teams read-messages. Then repeat"

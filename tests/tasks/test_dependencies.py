@@ -54,7 +54,7 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     shown = cli("claim-task", "3", agent="bob").stdout
     assert "completes after: task-2 (pending), task-1 (pending); " in shown
     assert (
-        "you get other work until it can be completed; to wait now: teams wait --task task-2 --timeout 540\n" in shown
+        "if your work needs theirs on main: teams wait --task task-2 --timeout 540; if not, complete it with" in shown
     )
     cli.ok("claim-task", "2", agent="ann")
     assert (
@@ -116,12 +116,18 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     assert "To wait longer: teams update-task task-3 --status completed --next --wait 0.2 " in refused.stderr
     refused = cli(*short, "0.2", "--evidence", "proof.txt", agent="bob")
     assert "To wait longer: the same command, with all its options" in refused.stderr
-    waiting = begin(cli, "bob", *short, "60")
+    cli.ok("update-task", "3", "--check", "test -f it", agent="human")
+    cli.ok("read-messages", agent="bob")
+    waiting = cli.start(*short, "60", agent="bob")
     for number in "12":
         cli.ok("claim-task", number, agent="mia")
         assert cli.ok("show-task", "3")["status"] == "in_progress"
         cli.ok("update-task", number, *ends, agent="mia")
-    assert ended(waiting)["status"] == "completed"
+    problem = waiting.communicate(timeout=TIMEOUT)[1].decode()
+    assert "\n  It waited for task-1 (completed), task-2 (completed). Fix it, commit, and complete it again" in problem
+    cli.ok("update-task", "3", "--check", "true", agent="human")
+    cli.ok("read-messages", agent="bob")
+    assert cli.ok("update-task", "3", "--status", "completed", agent="bob")["result"] == "r"
     cli.ok("create-task", "four", "--for", "mia", agent="lea")
     cli.ok("create-task", "five", "--after", "4", agent="lea")
     cli.ok("claim-task", "5", agent="bob")
