@@ -70,14 +70,14 @@ def agree(
 
 
 def owners(owned_tasks: Sequence[Task]) -> list[str]:
-    """Return the owners of the tasks, each once. For a task without an owner, its assignee counts, if it has one."""
+    """Return the owners of the tasks, without duplicates. For a task without an owner, use its assignee, if any."""
     names = (task.owner or task.assignee for task in owned_tasks)
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
     """Record that the member *name* agrees to the page under *key*, notify the page's author, and return the page.
-    Refuse if the page now has another version than *version*, which the member has read. None accepts any version.
+    Refuse if *version*, which the member has read, is not the page's current version. None accepts any version.
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
@@ -102,7 +102,9 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Return which agreement, or whose confirmation, the task needs first to be completed; "" if nothing is lacking."""
+    """Return a sentence about the agreement or confirmation that is missing before the task can be completed; "" if
+    nothing is missing.
+    """
     for other_id in task.agree_with or ():
         other = tasks.get(store, team, other_id)
         page = pages.find(store, team, key_of([task.id, other.id]))

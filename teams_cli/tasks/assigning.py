@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 _AT_WORK_WITHIN = 300.0
-"""An owner is said to be at work for so many seconds after its last sign of life."""
+"""How many seconds after its last sign of life an owner is still said to be at work."""
 _LOOK_AGAIN_AFTER = 1.0
-"""Seconds until a wait looks again at a task of a lost assignee that this process may not free."""
+"""Seconds until a wait rechecks a task whose assignee is lost, if this process may not free the task."""
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
-    """Raises NotAllowed: The member *name* has joined and lacks a skill that the task requires."""
+    """Raise NotAllowed if the member *name* has joined and lacks a skill that the task requires."""
     member = team.member(name)
     if member is None:
         return
@@ -44,7 +44,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
-    """Raises TaskKept: The task is assigned to a member other than *name*, and this other member may still claim it."""
+    """Raise TaskKept if the task is assigned to a member other than *name* that may still claim it."""
     if task.assignee and task.assignee != name and not _why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
@@ -59,10 +59,10 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
 
 
 def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
-    """Return why the assignee of the task will not claim the task; empty as long as the assignee may still do so.
+    """Return why the assignee will never claim the task; "" if it still may.
 
-    Silence is one of the reasons, with two exceptions: an agent that `teams` started, because it is resumed when a task
-    is assigned to it; and an agent with a task in progress, because the lease of that task says whether it is at work.
+    Silence is a reason, except for two kinds of agents: an agent that `teams` started, which is resumed when a task is
+    assigned to it, and an agent with a task in progress, whose lease shows whether it is at work.
     """
     name = task.assignee
     member = team.find(name) if name else None
@@ -82,7 +82,7 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
 
 
 def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moments at which an assignee has been silent for too long, or its process may end."""
+    """Set the *alarm* for when an assignee will have been silent for too long, or its process ends."""
     for task in assigned_tasks:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
@@ -111,7 +111,7 @@ def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
 
 
 def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
-    """Take the assignee from the stored task, and notify the leader, if *why* returns a reason. Errors are ignored."""
+    """If *why* returns a reason for the stored task, remove its assignee and notify the leader. Ignore errors."""
 
     def change(task: Task) -> Task:
         reason = why(task)
@@ -163,7 +163,7 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
-    """Raises Conflict: The owner of the task is at work on it. A human may take the task anyway; another member may
+    """Raise Conflict if another owner is at work on the task. A human may take it anyway. The hint tells a member to
     repeat the *command* with `--force`.
     """
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human:
@@ -191,7 +191,7 @@ def state_of(task: Task) -> str:
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member *name* by the member *by*. It owes *name* a notice, if that is another."""
+    """Return the task assigned to the member *name* by *by*, with a notice to *name* unless *name* is *by*."""
     if task.assignee == name:
         return task
     changed = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -204,7 +204,8 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
     """Return the *draft* of a task, assigned to the member *name* by the member *by*. It owes *name* a notice, unless
-    *name* is *by*. The notice lacks the number of the task, which `Task.numbered` adds.
+    *name* is *by*. *status_of* maps the ids of tasks to their statuses. The notice lacks the number of the task, which
+    `Task.numbered` adds.
     """
     if name == by:
         return draft.having(assignee=name)
@@ -214,7 +215,7 @@ def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: 
 
 
 def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the last words of the notice to the assignee, such as " is assigned to you and ready", and its event."""
+    """Return the end of the notice to the assignee, such as " is assigned to you and ready", and the notice's event."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", Event.TASK_ASSIGNED
@@ -225,7 +226,7 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None) -> Task:
-    """Return the task without its assignee. It owes the former assignee a notice, unless that left or is *by*."""
+    """Return the task without its assignee, and with a notice to this member unless the member has left or is *by*."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
@@ -237,8 +238,8 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """Return the notices to assignees and owners whose tasks may be ready or completable now that *done* is completed.
-    `Task.still_due` checks whether they are, before a notice is sent.
+    """Return the notices to members whose tasks may be ready, or may be completed, now that *done* is completed.
+    `Task.still_due` checks this again before a notice is sent.
     """
 
     def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:

@@ -37,7 +37,7 @@ _ENDINGS = frozenset({IN_REVIEW, "accepted", *FINISHED})
 
 class Edit:
     """The changes to make to a task; None leaves a field as it is. Every field in `EDITABLE` may be given. An edit is
-    never changed; `having` makes another one.
+    immutable; `having` returns a changed copy.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Edit:
         self.append = append
         self.unassign = unassign
         self.force = force
-        """Whether the task is also taken from an owner that is at work."""
+        """Whether to take the task even from an owner that is at work."""
         self.checked = checked
         self.check_from = check_from
         """For a new check: the checkout in which it is set; None if it is set outside of a checkout."""
@@ -85,11 +85,11 @@ class Edit:
         self.attaches_files = attaches_files
         """Whether files are attached to the task as evidence."""
         self.completes_later = completes_later
-        """Whether the owner wants the task completed once the tasks before it are."""
+        """Whether the owner wants the task completed as soon as the tasks that it waits for are completed."""
         self.uid: str | None = None
-        """The uid of the command: a repeat appends nothing twice."""
+        """The uid of the command, so that a repeated command does not append its text twice."""
         self.options = options
-        """The other options of the command, for the hint to repeat it."""
+        """The other options of the command, so that a hint can repeat the whole command."""
 
     def having(self, **changes: Any) -> Edit:
         """Return a copy of the edit, with the *changes* to its attributes."""
@@ -168,8 +168,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
 
 
 def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple[Task, Remarks]:
-    """Return the task with the changes of *edit*, or the same object, and the remarks on them for the answer. The task
-    owes the notices about these changes.
+    """Return the task with the changes of *edit* (the same object if nothing changes), and remarks on the changes for
+    the answer. The task owes the notices about the changes.
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
@@ -198,7 +198,7 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
     the notices that were sent.
 
     Raises:
-        DependencyCycle: This change and another one at the same time together made a cycle. This change is undone.
+        DependencyCycle: This change and a simultaneous one made a cycle together. This change is undone.
     """
     team = standing.team
     if before is not task:
@@ -222,7 +222,7 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
 
 
 def _change_for_history(before: Task, task: Task, edit: Edit) -> str:
-    """Return what the history says of the change from *before* to *task*: the first of these, if there are several."""
+    """Return how the history describes the change from *before* to *task*. Of several changes, it names only one."""
     is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
     has_new_status = task.status != before.status or is_handed_in
     if task.result != before.result and not has_new_status:
@@ -378,8 +378,8 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with a new result or more attachments, and a note of it if the task was ever finished. The wish
-    to complete the task later is noted as well.
+    """Return the task with a new result or more attachments. Add a note about them if the task was ever finished, and a
+    note if the owner wants it completed later.
     """
     refuse_stranger(task, standing.name)
     result, checked = task.result, task.checked
@@ -430,7 +430,9 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
 
 
 def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:
-    """Return the task handed over to the member *owner*, under a new claim; if it is pending, assigned to *owner*."""
+    """Return the task handed over to the member *owner* under a new claim or, if it is pending, assigned to *owner*.
+    With *force*, hand it over even if its present owner is at work.
+    """
     if task.status == IN_PROGRESS and task.owner == owner:
         return task
     team = standing.team
@@ -464,8 +466,9 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
 def _notices_of_status_and_owner(
     store: Store, before: Task, task: Task, unseen_editor: str | None, standing: Standing
 ) -> list[Owed]:
-    """Return the notices about the new status or owner of the task, *before* the change as given. They go to the old
-    and the new owner, members whose task is ready now, reviewers, and to the leader if the task ended.
+    """Return the notices about the new status or owner of the task. *before* is the task before the change, and
+    *unseen_editor* the member, if any, whose last edit the owner has not seen. The notices go to the old and the new
+    owner, members whose task is ready now, reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
     is_newly_completed = task.status == "completed" and before.status != "completed"
@@ -507,7 +510,7 @@ def change_each(
     """Change several tasks in the same way, in one commit. If one of them cannot be changed, none is.
 
     Raises:
-        WrongUsage: The change is one that only a single task can have.
+        WrongUsage: The change can be made to only one task at a time.
         TaskNotFound, NotAllowed, WrongState, DependencyCycle: One of the tasks cannot be changed, as in `change_task`.
     """
     ends_task = edit.status in ("completed", "failed")

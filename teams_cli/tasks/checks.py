@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
 
 MAX_OUTPUT = 4000
-"""Characters that are kept of the end of a check's output."""
+"""How many characters of the end of a check's output are kept."""
 _MAX_OUTPUT_SHOWN = 1200
 KEYS_OF_KEPT_RESULT = ("result", "claim")
-"""The keys under which a failed check keeps the result that the owner gave, and the claim of that time."""
+"""The keys under which a failed check keeps the result that the owner gave, and the number of the owner's claim."""
 CHECK_STALE = "check stale"
 """The history entry that says that a check ran on a commit other than the one that landed."""
 
 
 class Workplace:
-    """The directory and the environment in which a check runs. The check normally runs on what is committed. If
-    *as_it_is* is set, it runs on the files as they are, uncommitted ones included.
+    """The directory and the environment in which a check runs. By default, the check runs on the committed files. With
+    *as_it_is*, it runs on the files as they are, including uncommitted changes.
     """
 
     def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
@@ -74,7 +74,7 @@ class Check(Record):
 
     @property
     def in_words(self) -> str:
-        """The check's command, commit, exit status or signal, and duration, and the end of its output."""
+        """The check's command, commit, exit status or signal, duration, and the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         commit = f" on {self.commit[:10]}" if self.commit else ""
@@ -111,9 +111,9 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result to store when the owner *name* ends the task with this *status*. It is the given *result*, if
-    there is one. If not, a completed task gets the result that was kept when its check failed, if there is one. In all
-    other cases the task keeps its result.
+    """Return the result to store when the owner *name* ends the task with this *status*. It is *result*, if given;
+    else, for a completed task, the result that was kept when its check failed; else the result that the task already
+    has.
     """
     if result is not None:
         return result
@@ -122,14 +122,16 @@ def final_result(task: Task, result: str | None, status: str | None, name: str) 
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout around the *directory* in which a *check* is set; None if there is no check or checkout."""
+    """Return the checkout that contains the *directory* in which a *check* is set; None if there is no check or no
+    checkout.
+    """
     checkout = environment.checkout_around(directory) if check else ""
     return checkout or None
 
 
 def refuse_setter(standing: Standing, *rules: str | None) -> None:
-    """Raise NotAllowed if a plain member sets one of the *rules*, a check and a reviewer: its check could accept any
-    work. A rule that is None or empty is not set.
+    """Raise NotAllowed if a plain member sets any of the *rules*, a check or a reviewer, because its own check could
+    accept any work. A rule that is None or empty is not set.
     """
     if any(rules) and not (standing.leads or standing.manages):
         who = f"{standing.name} is a {standing.role}"
@@ -173,7 +175,7 @@ def refuse_failed(task: Task, check: Check, options: str = "") -> None:
     *options*.
 
     Raises:
-        CheckFailed: The check failed. The error has the end of the output.
+        CheckFailed: The check failed. The error contains the end of the output.
     """
     if not check.passed:
         kept = " (your result is kept)" if check.result else ""

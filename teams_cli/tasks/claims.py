@@ -1,4 +1,4 @@
-"""Claims: taking a task, or the best one that is ready; showing that its owner is at work; giving it back."""
+"""Claims: taking a given task or the best ready one, showing that its owner is at work, and giving it back."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def claim(store: Store, team_name: str, caller: Caller | None, task_ref: str) ->
 
 
 def may_claim(team: Team, caller: Caller) -> bool:
-    """Whether the caller is a member whose role claims tasks."""
+    """Whether the caller is a member whose role may claim tasks."""
     member = team.member(caller.name)
     return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
 def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool = False) -> Task:
     """Make the caller the owner of a task, and return the task. *seen* is the task as it was read a moment ago. If the
-    caller owns it already, nothing changes; but with *refuse_own*, the task is refused then.
+    caller already owns the task, change nothing, or refuse it if *refuse_own* is set.
     """
     if seen.owner != caller.name and leases.is_grace_due(store, seen):
         leases.release_if_expired(store, team, seen.id)
@@ -144,7 +144,7 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
 _MAX_SILENCE = 86400.0
 """The longest silence in seconds that an agent may announce."""
 _GIVEN_BACK = "task-given-back"
-"""The event of a notice by which the leader learns that an owner gave a task back."""
+"""The event of the notice that tells the leader that an owner gave a task back."""
 
 
 def release(
@@ -185,8 +185,8 @@ def release(
 
 
 def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed | None:
-    """Return the notice that *by* released the task: to the leader if *by* is the owner and gave a *reason*, to the
-    owner if *by* is another member.
+    """Return the notice that *by* released the task. It goes to the leader if *by* is the owner and gave a *reason*,
+    and to the owner if *by* is another member. Return None if nobody has to be notified.
     """
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
@@ -278,8 +278,8 @@ def heartbeat(
 
 
 _MAX_SKIPPED = 8
-"""The most tasks that are skipped after another agent was faster. Agents that collided skip different numbers, so they
-do not collide again.
+"""The maximum number of tasks to skip after another agent was faster. Agents that collided skip different numbers of
+tasks, so that they do not collide again.
 """
 
 
@@ -343,8 +343,8 @@ def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> 
 
 
 def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:
-    """Whether the caller may claim tasks and has none in progress. Tasks do not count if the caller has stored their
-    results and they only wait for others.
+    """Whether the caller may claim tasks and has none in progress. A task does not count if the caller has stored its
+    result and it only waits for other tasks.
     """
     if not may_claim(team, caller):
         return False
@@ -371,8 +371,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm) -> Iterato
 
 
 def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Return for how many more seconds the caller leaves the task to other members: for as long as a lease, if it gave
-    the task back with a reason and another member may claim it.
+    """Return how many more seconds the caller leaves the task to other members; 0 if it may claim the task now. If the
+    caller gave the task back with a reason and another member may claim it, this time is as long as a lease.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or last.what != "released" or not last.reason:
@@ -390,8 +390,9 @@ def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: C
 def _candidates(
     store: Store, team: Team, caller: Caller, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the pending tasks that are not assigned to other members, best first. Last come those that another agent
-    lost by its silence and may claim again, and those that the caller leaves to others for a while.
+    """Yield the pending tasks that are not assigned to other members, best first. Last come tasks that another agent
+    lost only by its silence and may claim again, and tasks that the caller leaves to others for a while.
+    *read_unlabelled* yields tasks that may have a wrong label.
     """
     deferred = []
     for task in _by_priority(store, team.name, caller.name, read_unlabelled):
@@ -406,7 +407,7 @@ def _by_priority(
     store: Store, team: str, agent: str, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
     """Yield the pending tasks that are not assigned to other members: first those assigned to the agent, then the rest
-    by priority. Tasks that were edited by hand may have a wrong label: *read_unlabelled* yields them, last.
+    by priority. Tasks that were edited by hand may have a wrong label. They come last, from *read_unlabelled*.
     """
     assigned = assigning.of_agent(store, team, agent)
     yield from assigned

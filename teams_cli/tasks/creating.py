@@ -48,8 +48,8 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 class Planned(NamedTuple):
     """A task to create, in a list of tasks. *key* is its name in the list. *waits_for*, *after* and *blocks* (the tasks
-    that wait for this one) have keys of the list, or ids of existing tasks. The task is assigned to the member
-    *keep_for*, which may have yet to join; to nobody if this is None.
+    that wait for this one) contain keys from the list or ids of existing tasks. The task is assigned to the member
+    *keep_for*, who may have yet to join, or to nobody if this is None.
     """
 
     key: str
@@ -62,13 +62,13 @@ class Planned(NamedTuple):
 
 def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
     """Add the *planned* tasks with their dependencies in one commit. Each is added after the tasks that it waits for.
-    Then make existing tasks wait for those that block them.
+    Then make existing tasks wait for the new tasks that block them.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
         TaskNotFound: A task waits for, or blocks, a task that is neither in the list nor in the team.
         DependencyCycle: Some tasks wait for each other.
-        WrongState: A task that is to be blocked has ended.
+        WrongState: A new task would block a task that has ended.
         AgentNotFound: A member to whom a task is assigned left the team, or was shut down.
         NotAllowed: As for `tasks.create`; a member may not claim its task; or you may not change a blocked task.
         Conflict: The tasks were created, but one that they block changed meanwhile, and does not wait for them.
@@ -123,13 +123,13 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
 
 
 def _with_blockers_of_list(item: Planned, planned: list[Planned]) -> Planned:
-    """Return the task with those of the *planned* tasks that say that they block it among its blockers."""
+    """Return *item* with every *planned* task that lists it under `blocks` added to its blockers."""
     return item._replace(waits_for=[*item.waits_for, *(other.key for other in planned if item.key in other.blocks)])
 
 
 def _refuse_unblockable(store: Store, standing: Standing, ordered: list[Planned], existing: dict[str, Task]) -> None:
     """Refuse new tasks that block an *existing* task which has ended, which the caller may not change, or for which the
-    new task itself waits. *ordered* has the new tasks, each after those for which it waits.
+    new task itself waits. *ordered* lists the new tasks, each after the tasks that it waits for.
     """
     awaited: dict[str, set[str]] = {}  # for each new task: the existing tasks for which it waits, also through others
     for item in ordered:

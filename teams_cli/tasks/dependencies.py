@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 def stuck_tasks(tasks: list[Task], ended: Iterable[str] = ()) -> set[str]:
     """Return the ids of pending tasks that can never become ready, because they wait for a failed or cancelled task,
-    directly or through other tasks. *ended* has the ids of failed and cancelled tasks that are not among the *tasks*.
+    directly or through other tasks. *ended* lists failed and cancelled tasks that are not among the *tasks*, by id.
     """
     failed_or_cancelled = [task.id for task in tasks if task.status in ("failed", "cancelled")]
     return waiting_for([*ended, *failed_or_cancelled], tasks)
 
 
 def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
-    """Return the ids of the pending *tasks* that wait for one of the tasks with the *ids*, directly or through other
-    tasks.
+    """Return the ids of those *tasks* that are pending and wait for a task with one of the *ids*, directly or through
+    other tasks.
     """
     blocked_tasks: dict[str, list[str]] = {}
     for task in tasks:
@@ -55,7 +55,9 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the task's blockers that are missing or not completed. `stored` and `among` return such a *status_of*."""
+    """Return the task's blockers that are missing or not completed. *status_of* maps ids to statuses; `stored` and
+    `among` return such functions.
+    """
     return _uncompleted(task.blocked_by, status_of)
 
 
@@ -65,12 +67,12 @@ def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Block
 
 
 def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return all tasks that still have to be completed before this task: its blockers, and those of `after`."""
+    """Return all tasks that still have to be completed before this task: its blockers and the tasks in `after`."""
     return [*open_blockers(task, status_of), *open_predecessors(task, status_of)]
 
 
 def only_awaits_others(store: Store, team: str, task: Task) -> bool:
-    """Whether the owner of the task has stored its result, and tasks that others may still complete come before it."""
+    """Whether the owner has stored the task's result, and the task only waits for tasks that can still be completed."""
     if task.result_so_far is None:
         return False
     return any(blocker.may_be_completed for blocker in before_completion(task, stored(store, team)))
@@ -145,7 +147,7 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
     """If the stored *task* has new dependencies that make a cycle, restore its dependencies from *before*, the task
-    before the change, and raise an error. Two changes at the same time can each add a part of a cycle.
+    before the change, and raise an error. Two simultaneous changes can each add a part of a cycle.
     """
     if set(task.waits_for) <= set(before.waits_for):  # no dependency is new
         return

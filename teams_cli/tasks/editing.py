@@ -29,11 +29,11 @@ _TEXTS = frozenset({"title", "description"})
 """The fields that say what is to be done."""
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
-"""The most characters that a notice shows of a changed description, and the history of a note."""
+"""The maximum number of characters of a changed description in a notice, and of a note in the history."""
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
-    """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit every task."""
+    """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit any task."""
     if not (may_any or task.owner == name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",
@@ -71,7 +71,9 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
 
 
 def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
-    """Return the notice to the task's owner or assignee, unless this is *name*, that *name* edited the task."""
+    """Return the notice to the task's owner or assignee that *name* edited the task. The list is empty if *name* is
+    that member, or if nothing changed.
+    """
     changes = []
     for key in EDITABLE:
         value = getattr(task, key)
@@ -96,8 +98,8 @@ def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
 
 
 def _difference(before: str, after: str) -> str:
-    """Return the lines from the first to the last changed one, as they were *before* with `-` and as they are *after*
-    with `+`. If the whole text *after* is shorter than this, return it instead.
+    """Return the changed lines, from the first to the last: the old ones, from *before*, marked with `-`, and the new
+    ones, from *after*, with `+`. If the whole text *after* is shorter, return that instead.
     """
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
@@ -110,7 +112,7 @@ def _difference(before: str, after: str) -> str:
 
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
-    """Return the notice to the owner or assignee of the *change* by *name*. *action* is `edited` or `noted on`."""
+    """Return the notice about the *change* by *name* to the owner or assignee. *action* is `edited` or `noted on`."""
     body = f"{name} {action} {task.named}: {change}"
     event = Event.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
     uid = f"{_uid_prefix(action, task)}{os.urandom(6).hex()}"
@@ -149,7 +151,7 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second attempt succeeds, by the command *again*.
+    error shows the change, so a second attempt with the command *again* succeeds.
     """
     edits = _notes_of_others(task, owner, ("edited",))
     if not any("description" in (note.changed or ()) for note in edits):

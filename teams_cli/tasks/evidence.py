@@ -1,4 +1,4 @@
-"""Evidence: files that are attached to a task. A copy is kept."""
+"""Evidence: files that are attached to a task, of which the team keeps copies."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import teams
 
 MOST = 1024 * 1024
-"""The largest size of a file in bytes."""
+"""The maximum size of an attached file, in bytes."""
 MOST_FILES = 20
-"""The largest number of files of a task."""
+"""The maximum number of files attached to a task."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 
 def not_attached(task: Task, files: Sequence[File]) -> list[File]:
-    """Return those of the *files* that the task does not have yet. A file is attached if name and content are equal."""
+    """Return those of the *files* that the task does not have yet. Two files are the same if both their names and their
+    contents are equal.
+    """
     from hashlib import sha256
 
     attached = {(file.name, file.sha256) for file in task.evidence or ()}

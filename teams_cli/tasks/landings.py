@@ -37,7 +37,7 @@ OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
 _MAX_OUTPUT_SHOWN = 1200
 _MAX_ENDED_SHOWN = 50
-"""How many of the landings with an outcome are shown."""
+"""The maximum number of landings with an outcome that are shown."""
 
 
 class LandingNotFound(errors.NotFound):
@@ -46,7 +46,7 @@ class LandingNotFound(errors.NotFound):
 
 class Landing(Record):
     """One landing: it merges the commit *head* of a task into the branch *onto* of a *repository*. *base* is the last
-    commit that the branch had before.
+    commit of the branch before the landing.
 
     *claim* is the claim of the task at the time when the landing was queued. *returned* says that the outcome was
     written into the task.
@@ -76,8 +76,8 @@ class Landing(Record):
     places: list[Object] | None = None
     """For a conflict: the conflicting lines of the task and of the branch, as `regions.place` returns them."""
     against: Object | None = None
-    """For a conflict: the work that landed before in the same place, by `landing`, `task`, `title`, `owner` and
-    `at`.
+    """For a conflict: the work that landed earlier in the same place, with the keys `landing`, `task`, `title`, `owner`
+    and `at`.
     """
     reason: Text | None = None
     via: Word | None = None
@@ -106,7 +106,9 @@ class Landing(Record):
 
 
 def _label(landing: Landing) -> str | None:
-    """Return a label for landings that still need work: they have no outcome, or it is not in their task yet."""
+    """Return the label of a landing that still needs work, because it has no outcome or the outcome is not in its task
+    yet; else None.
+    """
     return None if landing.over and landing.returned else OPEN
 
 
@@ -119,8 +121,8 @@ def get(store: Store, team: str, ref: str) -> Landing:
 
     Raises:
         LandingNotFound: There is no such landing, or the task has none.
-        InvalidValue: *ref* is only a number, and the landing with this number does not belong to the task with this
-            number, which has a landing, too.
+        InvalidValue: *ref* is only a number, and can mean two landings: the landing with this number, and the last
+            landing of the task with this number.
     """
     if ref.startswith("task-"):
         if landing := last_of(store, team, ref):
@@ -152,7 +154,7 @@ def open_ones(store: Store, team: str) -> list[Landing]:
     """Return the landings that have no outcome yet, or whose outcome is not in their task yet, in the order in which
     they are worked on.
 
-    First come landings that were interrupted: they have an outcome, or were about to move their branch. They may have
+    Interrupted landings come first: those that have an outcome or were about to move their branch. They may have
     updated only half of the branch's checkout, so they must be finished first.
     """
     landings = []
@@ -173,7 +175,7 @@ def turn(landing: Landing) -> tuple[bool, int, int]:
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Return in words whose work is in the way of a landing. *against* is the landing's field with this name."""
+    """Return a phrase that says whose work is in the way of a landing. *against* is the field of that name."""
     title = against.get("title")  # older records lack it
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
@@ -185,7 +187,7 @@ def last_of(store: Store, team: str, task_id: str) -> Landing | None:
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return as JSON, sorted by number, all landings without an outcome, and the newest 50 with an outcome. Outputs of
+    """Return all landings without an outcome, and the newest 50 with one, as JSON and sorted by number. Outputs of
     checks are left out, except for the end of the output of a failed check.
     """
     landings = all_of(store, team, problems)

@@ -1,7 +1,7 @@
 """Leases: a claim lasts as long as its owner shows signs of life.
 
-When a lease ends, its owner and the leader are asked. If no sign of life comes in the grace period either, the task is
-released, and its owner and the leader are notified.
+When a lease ends, its owner is asked for a sign of life, and the leader is notified. If the owner gives none in the
+grace period either, the task is released, and both are notified.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 _GRACE = 120.0
-"""Seconds between the end of a lease and the end of the claim. A lease that is shorter than this has a grace period as
-long as itself. `goes_on` in the PostgreSQL extension's schema.sql has the same number.
+"""Seconds between the end of a lease and the end of the claim. If the lease is shorter than this, the grace period is
+as long as the lease. `goes_on` in the PostgreSQL extension's schema.sql has the same number.
 """
 _LEASE = "lease-"
 """The prefix of `about` in a notice that asks for a sign of life. The id of the task follows."""
 _MAX_CLOCK_DRIFT = 30.0
-"""The most seconds by which a wall clock drifts in normal use. A clock that is further off was set."""
+"""The maximum drift of a wall clock in normal use, in seconds. If a clock is off by more, it was set."""
 _LOOK_AGAIN_AFTER = 1.0
 """Seconds until a wait looks again at an expired claim that this login may not release."""
 
 
 def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | None = None) -> Task:
-    """Return the task in progress by the member *owner*, under a new claim, whose note has the *reason*."""
+    """Return the task in progress by the member *owner*, under a new claim. The *reason* is noted with the claim."""
     now = teams.now(store)
     claimed = task.having(status=IN_PROGRESS, owner=owner, assignee=None, claimed_at=now, claim=task.claim + 1)
     return with_lease(store, claimed.noted(now, owner, "claimed", reason), team.silence)
@@ -59,7 +59,7 @@ def seconds_left(store: Store, task: Task) -> float:
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return the time at which the task's lease ends, corrected if the wall clock was set; None without a lease."""
+    """Return when the task's lease ends, corrected if the wall clock was set; None if there is no lease."""
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at  # times of different epochs can't be compared, so it can't be corrected
@@ -71,7 +71,7 @@ def expires_at(store: Store, task: Task) -> str | None:
 
 
 def why_claim_ended(store: Store, team: Team, task: Task) -> str:
-    """Return why the claim on the task has ended; empty if the claim holds, or if the task is not in progress."""
+    """Return why the claim on the task has ended; "" if the claim holds, or if the task is not in progress."""
     if task.status != IN_PROGRESS:
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
@@ -96,7 +96,7 @@ def is_grace_due(store: Store, task: Task) -> bool:
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """Return the task as it is now. If its claim has expired, release it; if its lease has ended, do the same as
+    """Return the task, which is released first if its claim has expired. If only its lease has ended, do the same as
     `release_if_expired`. If this can't be stored, for example on a read-only disk, only the returned task is released.
     """
     has_ended = bool(why_claim_ended(store, team, task))
@@ -111,9 +111,9 @@ def current(store: Store, team: Team, task: Task) -> Task:
 def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     """If the claim on the task has expired, release the task and notify the leader. Return the task.
 
-    If only the lease has ended, look for a trace of the owner's work that is younger than a lease is long. If there is
-    one, the task gets a new lease that begins at this trace. Otherwise the grace period begins, in which the owner is
-    asked for a sign of life.
+    If only the lease has ended, look for a trace of the owner's work that is more recent than the length of a lease. If
+    there is one, the task gets a new lease that begins at this trace. Otherwise the grace period begins, in which the
+    owner is asked for a sign of life.
     """
 
     def change(task: Task) -> Task:
@@ -208,7 +208,7 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = Event.TASK_LOST) -> Owed:
     """Return the notice to the task's owner that it lost the task for the *reason*. *now_with*, such as `; ann has it
-    now`, ends the sentence. If it is empty, the command that claims the task again does.
+    now`, ends the sentence. If it is empty, the sentence ends with the command that claims the task again.
     """
     body = f"{task.named} is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
@@ -242,8 +242,8 @@ def note_expiry(store: Store, team: Team, before: Task, task: Task) -> None:
 def release_all(store: Store, team: Team) -> list[Task]:
     """Release every task in progress whose claim has expired, and return the tasks that stay in progress.
 
-    A task whose lease has ended, but whose claim has not expired, gets its grace period if that is due. Tasks that only
-    another login may release stay in progress, and so do all tasks of a closed team.
+    If only the lease of a task has ended, do the same as `release_if_expired`. Tasks that only another login may
+    release stay in progress, and so do all tasks of a closed team.
     """
     remaining = []
     for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):
@@ -258,7 +258,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moments at which the lease or the owner's process of one of these tasks ends."""
+    """Set the *alarm* for when the lease of one of these tasks, or the process of its owner, ends."""
     for task in in_progress:
         if task.status != IN_PROGRESS or task.owner is None:
             continue
@@ -269,8 +269,9 @@ def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alar
 
 
 def is_left_to_former_owner(task: Task, name: str) -> bool:
-    """Whether the member *name* should leave the task to its former owner, which may claim it again: the former owner,
-    another agent, lost the task only by its silence, and nothing has happened to the task since.
+    """Whether the member *name* should leave the task to its former owner, so that this agent can claim it again. It
+    should if the former owner is another agent that lost the task only by its silence, and nothing has happened to the
+    task since.
     """
     last_event = next((note for note in reversed(task.notes) if note.added is None), None)  # added texts are no events
     return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
@@ -278,8 +279,8 @@ def is_left_to_former_owner(task: Task, name: str) -> bool:
 
 def previous_loss(task: Task) -> Note | None:
     """Return the note on how the previous owner of the task, which is in progress again, lost it. The note's *owner* is
-    this agent, which may have left uncommitted work. Return None if nobody lost the task, or if its present owner had
-    released it before.
+    that previous owner, who may have left uncommitted work. Return None if nobody lost the task, or if its present
+    owner had released it before.
     """
     changes = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(changes) < 2 or changes[-1].what != "claimed":
@@ -298,9 +299,9 @@ def renew(
 ) -> tuple[Agent, list[Task]]:
     """Record that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
 
-    Return the agent's record, and those of its tasks whose lease was about to end. *reading* says that the command only
-    reads, which is a sign of life only if the agent has a task. With *only_if_due*, do nothing unless a quarter of the
-    lease of one of its tasks has passed.
+    Return the agent's record, and its tasks whose leases were about to end. *reading* says that the command only reads,
+    which is a sign of life only if the agent has a task. With *only_if_due*, do nothing unless a quarter of the lease
+    of one of its tasks has passed.
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
@@ -325,7 +326,9 @@ def renew(
 
 
 def _renew_lease(store: Store, team: Team, own_task: Task) -> float | None:
-    """Renew the task's lease if this is due, and return the seconds that the old lease still had. Else return None."""
+    """If a renewal is due, renew the task's lease, and return how many seconds the old lease had left; else return
+    None.
+    """
 
     def change(task: Task) -> Task:
         if task.owner != own_task.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
@@ -338,5 +341,5 @@ def _renew_lease(store: Store, team: Team, own_task: Task) -> float | None:
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
-    """Whether so much of a full lease has passed that the lease is to be renewed: `presence.RENEWED_AFTER` of it."""
+    """Whether the lease should be renewed, because the fraction `presence.RENEWED_AFTER` of a full lease has passed."""
     return seconds_left(store, task) < team.silence * (1 - presence.RENEWED_AFTER)

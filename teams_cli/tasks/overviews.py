@@ -20,14 +20,14 @@ DONE = "all tasks are settled: you are done"
 _FREE_LABELS = [tasks.free_label(priority) for priority in PRIORITIES]
 _LANDING = "landing"
 _QUEUED_WITHIN = 3.0
-"""The most seconds between the completion of a task and the entry of its landing into the queue."""
+"""The maximum time in seconds from the completion of a task until its landing is in the queue."""
 _STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE_LABELS, "pending")}
-"""By label: the status of the tasks with this label, for labels that say enough about a task without reading it."""
+"""Maps labels to the status of their tasks. It has only labels that make it unnecessary to read a task."""
 
 
 class Overview:
-    """The state of all tasks of a team. *tasks_read* are the tasks that were read; *not_read* has the ids of all other
-    tasks, by label.
+    """The state of all tasks of a team. *tasks_read* are the tasks that were read; *not_read* maps labels to the ids of
+    all other tasks.
     """
 
     def __init__(self, tasks_read: Sequence[Task], not_read: Mapping[str, Collection[str]]) -> None:
@@ -89,8 +89,8 @@ def settled(
     """If no task of the team can go on, return the number of tasks by status (`taskCounts`), and the ids of tasks that
     can never become ready (`stuck`). Return None as long as any task can go on.
 
-    *overview_read* is the overview, if it was read before. A task that was just completed may be about to land. Then
-    None is returned, and the *alarm* is set for the time at which this will be known.
+    *overview_read* is the overview, if it was read before. If a task was just completed and may be about to land,
+    return None, and set the *alarm* for the time at which this will be known.
     """
     known = overview_read or overview(store, team)
     counts, stuck = known.counts, known.stuck
@@ -121,8 +121,8 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
 
 
 def has_unlanded_task(store: Store, team: str) -> bool:
-    """Whether a landing has no outcome yet, or its outcome is not in its task yet. In both cases a completed task may
-    come back to its owner.
+    """Whether some landing has no outcome yet, or an outcome that is not recorded in its task yet. In both cases a
+    completed task may come back to its owner.
     """
     if _LANDING not in store.holds(team, _LANDING):
         return False
@@ -135,7 +135,7 @@ def has_unlanded_task(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
-    """Whether a task was completed so lately that its landing may not be in the queue yet. The history is searched,
+    """Whether a task was completed so recently that its landing may not be in the queue yet. The history is searched,
     too, because the completed tasks of a large team are not among *tasks_read*.
     """
     from teams_cli.teams import settings, teams
@@ -164,7 +164,7 @@ def _is_recent(store: Store, time: str) -> bool:
 
 
 def refuse_closed(store: Store, team: Team) -> None:
-    """Raise WrongState if the team is closed: a command that waits for a change in it would wait in vain."""
+    """Raise WrongState if the team is closed, because a command would wait in vain for a change in it."""
     if team.state == "closed":
         from teams_cli.teams import history
 

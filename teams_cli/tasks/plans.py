@@ -196,5 +196,7 @@ def _decide(
 
 
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the last of the *plans* that is approved for the task, whichever member proposed it; None without one."""
+    """Return the last of the *plans* that is approved for the task, whichever member proposed it; None if there is
+    none.
+    """
     return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 _DESCRIPTION = 600
-"""The most characters of a task's description that the request to review the task has."""
+"""The maximum number of characters of a task's description in the request to review the task."""
 
 
 def review(
@@ -78,8 +78,8 @@ def review(
 
 
 def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
-    """Refuse to accept a task if its owner handed in newer work and the reviewer was not notified of it yet. The error
-    shows the newer work, so a second attempt succeeds.
+    """Refuse to accept a task if the reviewer has not yet seen that its owner handed in newer work. The error shows the
+    newer work, so a second attempt succeeds.
     """
     times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
     if task.status != IN_REVIEW or times_handed_in < 2:  # there is no newer work, so the mail need not be searched
@@ -144,7 +144,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices to the reviewers of a task in review that its owner handed in newer work."""
+    """Return the notices that tell the reviewers of a task in review that its owner handed in newer work."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
     body = f"{task.owner} handed in newer work on {task.named}{commit}: teams show-task {task.id}"
     return [
@@ -154,9 +154,9 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 
 def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices: list[Owed], by: str) -> list[Owed]:
-    """Return the notices to send after *by* edited a task in review. *notices* are those to the task's owner, who also
-    gets advice if the title or description changed. Reviewers that remain reviewers get copies. New reviewers are asked
-    for the review, and former reviewers are notified.
+    """Return the notices to send after *by* edited a task in review. *notices* are the notices to the task's owner.
+    Advice is added to them if the title or description changed. Reviewers that remain reviewers get copies. New
+    reviewers are asked for the review, and former reviewers are notified.
     """
     requests = asked(team, task, config)
     former_requests = asked(team, before, config)
@@ -191,7 +191,7 @@ def _withdrawal(request: Owed, body: str, uid: str, by: str) -> Owed:
 
 
 def _uid_of_newer_work(task: Task) -> str:
-    """Return how the uids of notices of newer work under the task's claim begin. The notices are found by this."""
+    """Return the prefix of the uids of notices about newer work under the task's claim. The notices are found by it."""
     return f"newer-{task.id}-{task.claim}"
 
 
@@ -200,8 +200,8 @@ def _result(task: Task) -> str:
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """Return the notices to the owner and the reviewers that *by* withdrew a task from review. *before* is the task in
-    review, and *task* the task after the change.
+    """Return the notices that tell the owner and the reviewers that *by* withdrew a task from review. *before* is the
+    task in review, and *task* the task after the change.
     """
     notices = []
     if task.owner == before.owner and task.owner != by:
@@ -218,7 +218,9 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
-    """Return the notices of the acceptance, to owner and leader, and those to members whose tasks are ready now."""
+    """Return the notices about the acceptance to the owner and the leader, and those to members whose tasks are now
+    ready.
+    """
     team, name = standing.team, standing.name
     notices = assigning.ready_notices(store, team, task)
     if task.owner and team.member(task.owner):

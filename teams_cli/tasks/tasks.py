@@ -36,20 +36,25 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""The prefix of the uid of a notice that a task is ready. `Task.still_due` drops it if this is no longer true."""
+"""The prefix of the uid of a notice that a task is ready. `Task.still_due` drops the notice if this is no longer
+true.
+"""
 IF_LAST = "if-last-"
-"""The same of a notice that a task can be completed, because the last of its `after` tasks is completed."""
+"""The prefix of the uid of a notice that a task can be completed, because the last of its `after` tasks is
+completed.
+"""
 READ_WHOLE = 50
-"""If there are at most so many tasks, all of them are read, so that a task that was edited by hand is seen as it is."""
+"""If a team has at most this many tasks, all of them are read, so that changes made by hand are seen."""
 _MAX_EVENTS = 50
 _MAX_TEXTS = 100
 _MAX_RESULT_SHOWN = 2000
 
 
 class Note(Record):
-    """An event of a task. Its kind is claimed, released, expired, completed, failed, cancelled, reopened, amended,
-    kept, accepted, rejected, landed, edited (with the *changed* keys), note (with the *added* text), completion-asked
-    (the owner wants the task completed once the tasks before it are), or completion-refused (this was tried then).
+    """An event of a task. Its kind is claimed, released, expired, in_review, completed, failed, cancelled, reopened,
+    amended, kept, unassigned, accepted, rejected, landed, edited (with the *changed* keys), note (with the *added*
+    text), completion-asked (the owner wants the task completed once the tasks that it waits for are), or
+    completion-refused (this was tried, but refused).
 
     *owner* is the member that lost the task by the event. *silent* says that the only reason was its silence, so this
     member may claim the task again.
@@ -81,7 +86,7 @@ EDITABLE = ("title", "description", "priority", "check", "review_by")
 class Task(Record):
     """One task.
 
-    `claim` rises with each claim, so that a command of an earlier claim is refused. A pending task with an `assignee`
+    `claim` rises with each claim, so that commands of an earlier claim are refused. A pending task with an `assignee`
     is reserved for that member. A task with a `check` is completed only if the check passes, and one with `reviewBy`
     only after a review.
     """
@@ -107,7 +112,7 @@ class Task(Record):
     require: list[Word] = field(default_factory=list)
     touches: list[Word] | None = None
     agree_with: list[TaskId] | None = None
-    """Tasks with whose owners the owner must agree before this task is completed."""
+    """Tasks whose owners must agree with the owner of this task before it is completed."""
     run: Text | None = None
     prompt: Text | None = None
     plan_required: bool | None = None
@@ -136,8 +141,8 @@ class Task(Record):
     lease_epoch: Word | None = None
     lease_until: Seconds | None = None
     grace_until: Seconds | None = None
-    """The end of the lease that the grace period set. The grace period ends as soon as the lease has another end, even
-    if an older version set it.
+    """The value that `lease_until` has during the grace period. The grace period is over as soon as `lease_until` has
+    another value, even if an older version of the program set it.
     """
     notes: list[Note] = field(default_factory=list)
     owed: list[Owed] | None = None
@@ -157,8 +162,8 @@ class Task(Record):
         return Owed(to=to, message=body, uid=uid, event=event, task=self.id, **more)
 
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
-        """Return the task with one more note, of the event *what*. Only the last 50 events are kept, but all notes with
-        a text.
+        """Return the task with one more note, of the event *what*. Notes with a text are all kept, but only the last 50
+        of the others.
         """
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
         notes = [*self.notes, note]
@@ -168,7 +173,9 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, notice: Owed, store: Store, team: str) -> Owed | None:
-        """Return the *notice* as it is to be sent; None if it says that a task is ready, and this is no longer true."""
+        """Return the *notice* as it should be sent; None if it says that a task is ready or can be completed, and this
+        is no longer true.
+        """
         is_of_last = notice.uid.startswith(IF_LAST)
         if not (is_of_last or notice.uid.startswith(IF_READY)):
             return notice
@@ -212,7 +219,7 @@ class Task(Record):
 
     @property
     def is_full(self) -> bool:
-        """Whether the task has the most notes with a text that are allowed."""
+        """Whether the task already has the maximum number of notes with a text."""
         return sum(note.added is not None for note in self.notes) >= _MAX_TEXTS
 
     @property
@@ -262,7 +269,9 @@ class Task(Record):
 
     @property
     def completion_is_asked(self) -> bool:
-        """Whether the owner wants the task completed once the tasks before it are, and no attempt was refused since."""
+        """Whether the owner wants the task completed once the tasks that it waits for are, and no attempt was refused
+        since.
+        """
         kinds = (COMPLETION_ASKED, COMPLETION_REFUSED)
         notes = [note.what for note in self.notes if note.claim == self.claim and note.what in kinds]
         return notes[-1:] == [COMPLETION_ASKED]
@@ -300,15 +309,15 @@ FREED = frozenset(
 
 
 def after_colon(task: Task, result: str | None) -> str:
-    """Return `: RESULT` for a notice about the task, cut to 1,200 characters; empty without a result."""
+    """Return `: RESULT` for a notice about the task, cut to 2,000 characters; "" if there is no result."""
     if not result:
         return ""
     return f": {text.clipped(result, _MAX_RESULT_SHOWN, f' (all of it: teams show-task {task.id})')}"
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed or was cancelled: the last *lines* lines of its result and, if these lack it, the
-    reason that was given.
+    """Return why the task failed or was cancelled: the last *lines* lines of its result, followed by the reason that
+    was given, unless these lines contain it.
     """
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])
@@ -318,7 +327,9 @@ def why_failed(task: Task, lines: int = 3) -> str:
 
 
 def mentioned(words: str) -> list[str]:
-    """Return the ids of the tasks that a text names, in their order: as `task-7`, `task 7`, or `tasks 7, 8 and 9`."""
+    """Return the ids of the tasks that a text mentions, in the order of the text. It may write them as `task-7`, `task
+    7`, or `tasks 7, 8 and 9`.
+    """
     ids: dict[str, None] = {}
     counts = False  # whether a number would be that of a task
     for word in words.split():
@@ -333,7 +344,8 @@ def mentioned(words: str) -> list[str]:
 
 def label_of(task: Task) -> str:
     """Return the label by which the task is found and counted without being read. For most tasks it is the status. For
-    a pending task it shows the priority and whether any member may claim the task, or that it is assigned to a member.
+    a pending task, it is `kept` if the task is assigned to a member. Otherwise it contains the priority, and shows
+    whether any member may claim the task.
     """
     if task.status != "pending":
         return task.status
@@ -366,8 +378,8 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
 
 
 def drafted(standing: Standing, draft: Task, now: str) -> Task:
-    """Check the *draft*, and return it as it is stored once it has a number: with its creator and its times. *now* is
-    the time of its creation.
+    """Check the *draft*, and return it as it will be stored, except for its number: with its creator, and with *now* as
+    its times.
 
     Raises:
         InvalidValue, NotAllowed: As for `create`.
@@ -395,7 +407,8 @@ def get(store: Store, team: str, task_ref: str) -> Task:
     """Return the task with that id, which may be written as a number.
 
     Raises:
-        InvalidValue: *task_ref* is no id. The hint names the tasks with *task_ref* in their titles, if there are any.
+        InvalidValue: *task_ref* is not an id. The hint names the tasks with *task_ref* in their titles, if there are
+            any.
         TaskNotFound: There is no such task.
         DamagedRecord: The task's file is damaged.
     """
@@ -425,7 +438,7 @@ def all_pending(store: Store, team: str) -> Iterator[Task]:
 
 
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether the team has so few tasks that commands read all of them. *labels* has the ids of the tasks by label."""
+    """Whether the team has so few tasks that commands read all of them. *labels* maps labels to the ids of tasks."""
     return sum(map(len, labels.values())) <= READ_WHOLE
 
 

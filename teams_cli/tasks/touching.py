@@ -1,6 +1,6 @@
 """The files and functions that a task touches.
 
-A task names them by patterns of paths, as in `.gitignore` with `**`. A pattern names files and never a directory:
+A task names them by path patterns as in `.gitignore`, including `**`. A pattern names files and never a directory:
 `src/**` names all files below `src`, but `src` only a file of that name. Names of functions and classes may follow
 after a colon: `src/x.py:Editor.edit,main`. A task also touches the files that its agent was seen to change.
 """
@@ -29,8 +29,8 @@ _ANY_DIRECTORIES, _ANY_CHARACTERS, _ONE_CHARACTER = "**", "*", "?"
 
 
 def touches(task: Task, path: str) -> bool:
-    """Whether the task may touch files that match *path*, which is a path relative to the top of the repository or a
-    pattern.
+    """Whether the task may touch files that match *path*, which is a pattern or a path relative to the top of the
+    repository.
     """
     return any(meet(pattern, path) for pattern in task.touches or ())
 
@@ -113,7 +113,7 @@ def _characters_meet(character: str, other: str) -> bool:
 
 
 def _is_of(character: str, choice: str) -> bool:
-    """Whether *character* is in *choice*, such as `[abc]`, or may be in it because it is a choice, too."""
+    """Whether *character* matches *choice*, such as `[abc]`. If *character* is a choice, too, assume that it does."""
     if len(choice) < 2:  # it is a single character
         return False
     from fnmatch import fnmatchcase
@@ -149,12 +149,12 @@ def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str,
 
 
 _LONGEST_TURN = 3600.0
-"""The most seconds for which a silent turn counts as running. Some clients do not report that their user interrupted a
-turn.
+"""How many seconds a turn counts as running without a sign of life. Some clients do not report that their user
+interrupted a turn.
 """
 _GIT_TIMEOUT = 10.0
 _MAX_NAMED = 20
-"""The most uncommitted files that are named."""
+"""The maximum number of uncommitted files that are named."""
 _STATUS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
@@ -265,7 +265,7 @@ def _changed(task: Task, checkout: str, is_own: bool) -> list[tuple[str, float]]
 
 
 def _uncommitted_paths(checkout: str) -> list[str]:
-    """Return the paths of uncommitted files, relative to the top of the checkout. Empty if git fails."""
+    """Return the paths of uncommitted files, relative to the top of the checkout. Return an empty list if git fails."""
     import subprocess  # only for tasks whose lease has ended, or that change hands
 
     # Variables of the caller, such as GIT_DIR, would lead git to another repository.
