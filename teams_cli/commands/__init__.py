@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
 
 GROUPS = ("Teams", "Tasks", "Messages", "Questions", "Agents", "Plans and shutdown", "Workflows", "Connect", "Inspect")
-"""The parts of the help, in this order."""
+"""The groups of commands, in the order in which the help shows them."""
 
 _LOOKING = ("get", "list", "show")
-"""The first words of commands that read. Agents use any of them, so each stands for the declared one."""
+"""Interchangeable first words of commands that read: agents use any of them, whichever the command declares."""
 _DECLARED = (
     # Teams
     ("knowledge", "whoami brief"),
@@ -52,7 +52,7 @@ _DECLARED = (
     ("knowledge", "search"),
     ("inspection", "watch on"),
 )
-"""Each module beside this one with the commands that it declares, in the order of the help."""
+"""The modules of this package, each with the commands that it declares, in the order of the help."""
 MODULES = {name: module for module, names in _DECLARED for name in names.split()}
 
 _every: dict[str, Command] = {}
@@ -63,7 +63,7 @@ def find(name: str) -> Command | None:
     there is no such command. Only the module that declares the command is imported.
 
     Raises:
-        ExtensionMissing: An extension that is not installed has the command.
+        ExtensionMissing: The command belongs to an extension that is not installed.
     """
     synonyms = meaning_the_same(name)
     for synonym in synonyms:
@@ -78,7 +78,7 @@ def find(name: str) -> Command | None:
 
 
 def meaning_the_same(name: str) -> list[str]:
-    """Return the name and its synonyms. For example, `get-x`, `list-x` and `show-x` mean one command."""
+    """Return the *name* and its synonyms. For example, `get-x`, `list-x` and `show-x` are the same command."""
     verb, dash, noun = name.partition("-")
     if not dash or verb not in _LOOKING:
         return [name]

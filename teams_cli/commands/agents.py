@@ -28,7 +28,7 @@ _FIELDS_OF_STARTED = (
     *("directory", "worktree", "branch", "state", "depth"),
 )
 _COMMAND_NOT_FOUND = 127
-"""The exit status of a shell that found no such command."""
+"""The exit status of a shell that can't find the command."""
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 _RUN = """Start an agent, wait until it is done, and print its output.
 
@@ -168,7 +168,7 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
-    """Yield the last *lines* of the agent's output (a number), and then new lines until the agent is done."""
+    """Yield the last *lines* lines of the agent's output, and then new lines until the agent is done."""
     follower = logs.Follower(call.store, team, session.agent)
     try:
         printed = follower.lines(session.turns)
@@ -199,7 +199,7 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _stop(call: Call, to: str) -> Any:
-    """Stop an agent: end the client that was opened for it without a person, or else stop its session."""
+    """Stop an agent: end its client if the client was opened without a person, or else stop its session."""
     if interrupting.stop_unattended(call.store, call.team, call.caller, to, call.environ):
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
@@ -215,7 +215,7 @@ def _resume(call: Call, to: str) -> Any:
 
 
 def _pause_state(session: Session) -> dict[str, Any]:
-    """Return the state of the session as JSON. `paused` is true as well if it will pause after the present turn."""
+    """Return the state of the session as JSON. `paused` is also true if it will pause after its present turn."""
     return {
         "agent": session.agent,
         "state": session.state,
@@ -242,7 +242,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
 
 
 def _before_complete(call: Call, look: bool = False) -> Any:
-    """Refuse the caller if it may not finish yet. With *look*, return instead what it has to wait for."""
+    """Refuse the caller if it may not finish yet. With *look*, only return what it has to wait for."""
     working, unread = ending.unfinished(call.store, call.load_team().name, call.agent)
     may_finish = not (working or unread)
     if look:

@@ -1,5 +1,5 @@
-"""One call of a command: its store, its caller and its team. Also repeats of changes whose answer was lost, and answers
-that are no documents.
+"""One call of a command: its store, its caller and its team. Also how to repeat a change whose answer was lost, and
+answers that are not documents.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NEVER = 3600.0
 class Call:
     """The context of a command: who runs it, and where; and what the command adds to its answer.
 
-    *sources* has for each setting, such as `team`, its value and where the value comes from. The function *say* shows a
+    *sources* maps each setting, such as `team`, to its value and the source of the value. The function *say* shows a
     line to the person. Agents that the command starts inherit *environ*.
     """
 
@@ -77,7 +77,7 @@ class Call:
         # What is found out, or chosen, while the command runs.
         self.given_team = team
         self._team_without_name = ""
-        """The team that was found although none was named. The next command finds it, too."""
+        """The team that was found when none was named. The next command finds it, too."""
         self.current_directory = directory
         self._person = person
         self._known_person: Person | None = None
@@ -86,13 +86,13 @@ class Call:
 
         # What the command line or a server sets before the command runs.
         self.elsewhere = False
-        """The caller works in another place than this process, so the directory says nothing about its work."""
+        """Whether the caller works elsewhere than this process, so that the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to the person who started a server, while the server runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
-        """Shows the first part of an answer before a wait, and returns True; False if an answer must come whole."""
+        """Shows the first part of an answer before a wait and returns True, or False if an answer must come whole."""
         self.max_bytes = 0
-        """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
+        """How many bytes of an answer its reader takes before it loses the rest; 0 if there is no limit."""
         self.is_given_up: Callable[[], bool] = lambda: False
         """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
 
@@ -105,11 +105,11 @@ class Call:
         self.next_step = ""
         """The next command, for answers in words."""
         self.done_text = ""
-        """The text instead of a next command when nothing is left to do."""
+        """The text that is shown in place of a next command when nothing is left to do."""
         self.reminds = False
-        """Whether a reminder of mail follows although the command shows mail itself, because it has not shown any."""
+        """Whether a reminder of mail follows although the command itself shows mail, because it has shown none."""
         self.tells_news = False
-        """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
+        """Whether the answer has news. The news does not count as shown if the caller cancels the request meanwhile."""
         self._to_note: list[Callable[[], object]] = []
         if store.on_append is None:
             store.on_append = self._wake_recipients
@@ -177,7 +177,7 @@ class Call:
         return own_teams or open_teams
 
     def own_teams(self, among: list[str]) -> list[str]:
-        """Return the teams out of *among* of which the caller is a member; empty for the human, who is in all teams."""
+        """Return the teams in *among* that the caller is a member of; empty for the human, who is in all teams."""
         if self.caller is None or self.caller.is_human:
             return []
         return [name for name in among if (team := self._readable(name)) and team.member(self.agent)]
@@ -204,8 +204,8 @@ class Call:
         return likely[0] if len(likely) == 1 else ""
 
     def name_sources(self) -> dict[str, tuple[str, str]]:
-        """Return each setting of the call as its value and its source. If no team was named and only one can be meant,
-        its source is `only`.
+        """Map each setting of the call to its value and source. If no team was named and only one can be meant, the
+        source of the team is `only`.
         """
         if not self.sources["team"][0] and (only_team := self.only_team()):
             return {**self.sources, "team": (only_team, "only")}
@@ -240,7 +240,7 @@ class Call:
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
-        """Return whether the human, when asked, allows an operation of the caller; False if the caller has no team."""
+        """Ask the human whether the caller may do an operation. Return False if not, or if the caller has no team."""
         from teams_cli.questions import answering
 
         team = self.given_team or self.only_team()
@@ -300,8 +300,8 @@ class Call:
         return bool(self._to_note)
 
     def record_shown(self) -> list[errors.TeamsError]:
-        """The answer is written: call all functions that waited for this, and return their errors. If a function could
-        not record that news was shown, a later answer shows the news again.
+        """Call all functions that were registered to be called once the answer is written, and return their errors. If
+        a function could not record that news was shown, a later answer shows the news again.
         """
         problems = []
         while self._to_note:
@@ -345,8 +345,8 @@ class Call:
         self.done_text = "" if self.next_step else overviews.DONE
 
     def unexplained(self, *keys: str) -> list[str]:
-        """Return those of the *keys*, which stand for rules and results, that no answer has explained to the caller
-        yet. After this answer was shown, they count as explained. Only the latest keys are remembered.
+        """Return the *keys* that no answer has explained to the caller yet. A key stands for a rule or a result. Once
+        this answer was shown, they count as explained. Only the latest keys are remembered.
         """
         explained = presence.load(self.store, self.team, self.agent).explained or []
         new_keys = [key for key in keys if key not in explained]
@@ -392,7 +392,7 @@ class Call:
 
     def reminder(self, once_shown: OnceShown) -> str:
         """Return lines about news that the caller was not shown yet; "" if there is none. If the lines do not show all
-        unread mail in full and the answer has a next command, this becomes the command that reads mail.
+        unread mail in full and the answer has a next command, the next command becomes the one that reads mail.
         """
         # `given_team` is empty if the command acted in no team. Then nothing says in which team to look for news.
         if self.caller is None or self.caller.is_human or not self.given_team:
@@ -416,8 +416,8 @@ class Call:
 
 
 class SignsOfLife:
-    """Gives the signs of life of the caller of a *call*: at the beginning and at the end of a command, and while it
-    waits. Signs of life renew the leases of the caller's tasks, and say where the caller works.
+    """Records signs of life of the caller of a *call*: at the beginning and the end of a command, and while it waits.
+    They renew the leases of the caller's tasks, and record where the caller works.
     """
 
     def __init__(self, call: Call) -> None:
@@ -430,8 +430,7 @@ class SignsOfLife:
 
     def note_return(self) -> None:
         """Remember the caller's record as it is at the beginning of the command. If the caller was silent for a while,
-        renew its leases at once: otherwise the command might look at claims, and send the caller a warning of its
-        silence.
+        renew its leases at once: otherwise the command itself might notice the silence, and warn the caller of it.
         """
         call = self._call
         if call.caller is None or call.caller.is_human or not call.given_team:
@@ -548,14 +547,14 @@ class Service:
 
 
 _LARGEST = 4 << 20
-"""The most bytes of the file of an attempt that are read."""
+"""The maximum number of bytes of an attempt's file that are read."""
 _UNDER_WAY: dict[str, ref[Attempt]] = {}
 """The attempts of this process, by their files."""
 _BEGINNING = allocate_lock()
 
 
 class Attempt:
-    """Gives a change a uid, so that a repeated command, whose first answer was lost, changes nothing a second time.
+    """Gives a change a uid, so that repeating a command whose answer was lost does not make the change twice.
 
     Use it in a `with` statement, which returns the uid. *words* are the command and its arguments. If an earlier
     attempt with these words ended without an answer, its uid is returned, else a new one.
@@ -563,7 +562,7 @@ class Attempt:
 
     def __init__(self, call: Call, *words: str) -> None:
         self._lock: int | None = None
-        """The descriptor of the attempt's file, which it locks."""
+        """The file descriptor of the attempt's file, which is locked through it."""
         self._call = call
         self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
         self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"

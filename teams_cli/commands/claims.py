@@ -53,7 +53,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
 
 
 def _land_interrupted(call: Call) -> None:
-    """Queue the landing of the task that the caller last completed, if the command was killed before it could."""
+    """Queue the landing of the task that the caller last completed, if that command was killed before doing so."""
 
     def land() -> None:
         if key := presence.load(call.store, call.team, call.agent).completing:
@@ -118,11 +118,11 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
 
 
 def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """Add a task of the caller to the answer under `claimed`: the task that it has. If it has none, claim the best
-    ready task and add this. With *wait*, wait so many seconds for a ready task, unless other news comes first.
+    """Add to the answer, under `claimed`, the task that the caller has in progress. If it has none, claim the best
+    ready task and add that. With *wait*, wait up to that many seconds for a ready task, unless other news comes first.
 
-    The command that calls this has made its own change already, so it must not fail any more: in a closed team no task
-    is added, and other failures are only mentioned in the answer.
+    The command that calls this has made its own change already, so this function must not fail: in a closed team no
+    task is added, and other failures are only mentioned in the answer.
     """
 
     def find_task() -> News:
@@ -204,8 +204,8 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
 
 
 def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
-    """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something that
-    comes first. If another agent claims the task before, the wait goes on. Tasks that the caller asked to complete are
+    """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something more
+    urgent. If another agent claims the task first, the wait goes on. Tasks that the caller asked to complete are
     completed as soon as this is possible, and returned under `completedToo`.
 
     Raises:
@@ -252,7 +252,7 @@ def _says_completable(news: News) -> bool:
 
 
 def _without_completable(news: News, ids: set[str]) -> News:
-    """Return the *news* without what says that the tasks with these *ids* can be completed."""
+    """Return the *news* without those parts that say that the tasks with these *ids* can be completed."""
 
     def is_needed(message: dict[str, Any]) -> bool:
         event, task_id = Message.from_json(message).event_and_task
@@ -263,7 +263,8 @@ def _without_completable(news: News, ids: set[str]) -> News:
 
 
 def _claim_after(call: Call, news: News) -> News | None:
-    """A wait ended with this *news*: claim the best ready task, and return the news with the task under `claimed`.
+    """After a wait ended with this *news*, claim the best ready task, and return the news with the task under
+    `claimed`.
 
     If other news asks for more than a reply, or if the caller may not claim a task now, claim none and return the news
     as it is. If another agent claimed the task, return the other news; None if there is none.

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from teams_cli.tasks import changes
 
 _REASON = 500
-"""Characters of a refusal that the notes of the task keep."""
+"""How many characters of a refusal the notes of the task keep."""
 _EVERY = 30.0
 """Seconds between two starts of the process that merges branches and looks at pull requests."""
 
 
 def complete(call: Call, task: str, edit: changes.Edit, file_names: Sequence[str] = ()) -> tuple[Task, changes.Remarks]:
-    """Make the *edit* of one task, and attach the files as evidence. If the edit completes the task, its check runs
+    """Apply the *edit* to one task, and attach the files as evidence. If the edit completes the task, its check runs
     first.
     """
     from teams_cli.agents import completing
@@ -70,8 +70,8 @@ def _directory_of_work(call: Call) -> str:
 
 
 def follow_up(call: Call, changed: Task, edit: changes.Edit, patience: float = 0) -> dict[str, Any]:
-    """Do what follows after the *edit* was stored, and return the task as JSON. A completed task lands, for which the
-    caller waits up to *patience* seconds. If the task was the caller's, messages that it carried out are closed.
+    """Do what follows a stored *edit*, and return the task as JSON. If the task is completed, land it, and wait up to
+    *patience* seconds for the outcome. If the task was the caller's, close the messages that asked for it.
     """
     document = landed_too(call, changed, patience)
     if has_ended_own(call, changed, edit) and not was_sent_back(document):
@@ -88,13 +88,13 @@ def has_ended_own(call: Call, changed: Task, edit: changes.Edit) -> bool:
 
 
 def was_sent_back(document: dict[str, Any]) -> bool:
-    """Return whether the task did not land, and is therefore its owner's again."""
+    """Return whether the task did not land, and was therefore returned to its owner."""
     return document.get("lands", {}).get("state") in ("red", "conflict")
 
 
 def complete_asked(call: Call) -> list[dict[str, Any]]:
-    """Complete the tasks that the caller asked to complete before it was possible, if it is possible now, and return
-    them as JSON. If one is refused, the caller is shown why, and must complete the task itself.
+    """Complete the tasks that the caller asked to complete too early, if they can be completed now, and return them as
+    JSON. If one is refused, the caller is shown why, and must complete the task itself.
     """
     from teams_cli.tasks import changes  # long, and not needed by waits that only keep landings going
 
@@ -115,7 +115,7 @@ def complete_asked(call: Call) -> list[dict[str, Any]]:
 
 
 def _note_refusal(call: Call, task: Task, reason: str) -> None:
-    """Note in the task that it could not be completed, so that this is not tried again without its owner."""
+    """Note in the task that it could not be completed, so that nobody but the owner tries again."""
 
     def with_refusal(current: Task) -> Task:
         if current.status != IN_PROGRESS or current.claim != task.claim:
@@ -151,8 +151,7 @@ def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
 
 
 def note_completing(call: Call, task_id: str) -> None:
-    """Record that the caller is about to complete the task. If the command is killed after that, the task lands all the
-    same.
+    """Record that the caller is about to complete the task. If the command is killed after that, the task lands anyway.
 
     The note is in the caller's record, and the caller's next claim queues the landing. If the human accepts the task,
     the note is in the record of the task's owner.
@@ -176,7 +175,7 @@ def _note_queued(call: Call, task: Task) -> None:
 
 
 def _who_lands(call: Call, task: Task) -> str | None:
-    """Return the member whose next claim queues the landing of the task if this command is killed, if any."""
+    """Return the member, if any, whose next claim queues the landing of the task if this command is killed."""
     agent = task.owner if call.known_caller.is_human else call.agent
     return agent if agent and call.load_team().member(agent) else None
 

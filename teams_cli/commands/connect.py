@@ -96,7 +96,7 @@ def _client_settings(call: Call, client: str, project: bool, user: bool) -> list
 
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
-    """Return a list with the project's file AGENTS.md, if it *is_wanted* or has instructions of `teams`; else []."""
+    """Return a list with the project's file AGENTS.md, if it is wanted or has instructions of `teams`; else []."""
     project, instructions = os.getcwd(), Instructions()
     path = f"{project}/AGENTS.md"
     try:
@@ -110,7 +110,7 @@ def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
 def _install(
     call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool, agents_md: bool
 ) -> Any:
-    """Add the plugin to the client or, if it can't have the plugin, change its settings. Show and ask before that."""
+    """Add the plugin to the client or, if it can't have one, change its settings. First show the change, and ask."""
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -145,7 +145,7 @@ def _install(
 def _change_settings(
     call: Call, client: str, files: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
 ) -> Any:
-    """Write *ours*, the hooks and the MCP server, into the *files* with settings. If *asks*, ask the person before."""
+    """Write *ours*, the hooks and the MCP server, into the *files* with settings. With *asks*, ask the person first."""
     planned = [installation.install(call.store, file, ours) for file in files]
     asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
@@ -171,7 +171,7 @@ def _can_have_plugin(call: Call, name: str) -> bool:
 
 
 def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
-    """Add the plugin to the client if it *is_wanted*, or else remove it. With *only_print*, only return the plan."""
+    """Add the plugin to the client, or remove it if *is_wanted* is false. With *only_print*, only return the plan."""
     client, root = known.get(name), call.store.root
     if client.plugin is None:
         raise errors.InvalidValue(
@@ -243,8 +243,8 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 
 def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
-    """Return the outcome as JSON. `diff` and `changed` are those of all files together. The other keys are those of the
-    first file, which has the hooks.
+    """Return the outcome as JSON. `diff` and `changed` cover all files. The other keys are about the first file, which
+    has the hooks.
     """
     files: list[dict[str, Any]] = [
         {

@@ -37,17 +37,17 @@ class Parameter:
     many = False
     """It may be given several times."""
     listed = False
-    """It may be several ids in one word, which the command separates itself."""
+    """It may be several ids in one word, which the command itself separates."""
     flag = False
     """It takes no value."""
     text = False
     """`-` reads it from standard input."""
     at_shell = False
-    """It makes no sense in requests of programs."""
+    """It makes no sense in requests from programs."""
     seldom = False
     """The everyday tools leave it out."""
     else_all = False
-    """If it is left out, all are meant."""
+    """If it is left out, the command applies to all that it could name."""
     called = ""
     """Its key in requests, if that is not its word in lower case."""
     also = ""
@@ -58,9 +58,9 @@ class Parameter:
     """The argument of the function that runs the command; by default its first flag."""
     default: Any = None
     least: int | None = None
-    """The least number that it takes."""
+    """The smallest number that it takes."""
     most: int | None = None
-    """The greatest number that it takes."""
+    """The largest number that it takes."""
 
     def __init__(self, flags: str, help: str, **options: Any) -> None:
         self.flags = flags.split()
@@ -131,7 +131,7 @@ class Parameter:
 
     @property
     def placeholder(self) -> str:
-        """The blank and the word for the value, as they follow a flag in the usage; "" if there is no flag or value."""
+        """The space and the word for the value that follow a flag in the usage; "" if there is no flag or no value."""
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def check_bounds(self, value: Any) -> None:
@@ -149,7 +149,7 @@ class Parameter:
 
     def convert(self, word: str) -> Any:
         """Return the value that *word* means. *word* comes from the command line or from a request. A length of time is
-        returned as a number of seconds, or of days if the parameter takes DAYS; there, a number without unit is days.
+        returned in seconds or, if the parameter takes DAYS, in days, which are also the unit of a bare number.
 
         Raises:
             ValueError: It is not a number, or not one of the choices.
@@ -182,16 +182,16 @@ option = Parameter
 
 
 EVERY_ROW = 1_000_000
-"""The greatest limit of rows. No list has more, and every engine takes the number."""
+"""The maximum of a limit on rows. No list has more rows, and every database accepts the number."""
 
 
 def row_limit(help: str, **options: Any) -> Parameter:
-    """Return the option by which a list shows only some of its rows."""
+    """Return the option that limits the number of rows of a list."""
     return option("--limit", help, type=int, least=1, most=EVERY_ROW, metavar="N", **options)
 
 
 def switch(flags: str, help: str, **options: Any) -> Parameter:
-    """Return an option without a value: it is given or not."""
+    """Return an option that takes no value."""
     return Parameter(flags, help, flag=True, **options)
 
 
@@ -237,13 +237,13 @@ class Command:
     answer with. *doc* becomes the help, which also shows the *example*. *traits* names those of the attributes below
     that are true for the command.
 
-    *also* has words that users may type instead of the name. Such a word is refused, and the refusal shows a usage: the
-    one given for the word, or else the usage of this command. `word/ID` stands for the word followed by a task, and
+    *also* lists words that users may type instead of the name. Such a word is refused, and the refusal shows a usage:
+    the one given for the word, or else the usage of this command. `word/ID` stands for the word followed by a task, and
     `word/TO` for the word followed by an agent and more.
     """
 
     group = ""
-    """The part of the help that it stands in."""
+    """The group under which the help shows it."""
     want = ""
     """The purpose, for the guide."""
     held: str | None = None
@@ -256,11 +256,11 @@ class Command:
     answers: Any = None
     """The type of the document: a record, or a list of records."""
     gist: Sequence[str] = ()
-    """The fields of each row that a list has where space is short."""
+    """The fields that the rows of a list keep where space is short."""
     newest_last = False
     """The list in its answer begins with the oldest row. Where space is short, this row is left out first."""
     in_team = True
-    """It is about one team, and done by a member of it."""
+    """It is about one team, and is run by a member of it."""
     changes = True
     """It changes something. A command that neither changes nor reads records its caller itself."""
     reads = False
@@ -270,7 +270,7 @@ class Command:
     long = False
     """It may wait, so it must not block other requests."""
     sleeps = False
-    """It may sleep. If it is ended then, it says how to continue."""
+    """It may sleep. If it is interrupted then, it says how to continue."""
     repeatable = False
     """Repeating it has no further effect."""
     adding = False
@@ -278,7 +278,7 @@ class Command:
     daily = False
     """It is one of the everyday tools."""
     outside = False
-    """It is offered also before an agent is in a team."""
+    """It is also offered to an agent that is not in a team yet."""
     quiet = False
     """It shows unread mail itself, so its answer needs no reminder of mail."""
     whole = False
@@ -286,7 +286,7 @@ class Command:
     moves = False
     """It may change the rights of its caller."""
     for_person = False
-    """Without a name, at a terminal, the caller is the human."""
+    """If it is run at a terminal without a name, the caller is the human."""
 
     def __init__(
         self,
@@ -335,8 +335,8 @@ class Command:
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the command, or a parameter with one of the *values*, is closed or limited for agents with
-        restricted permissions ("held" ones).
+        """Return whether the command, or one of the given *values*, is closed or limited for agents with restricted
+        permissions ("held" ones).
         """
         if self.held is None:
             return True
@@ -439,7 +439,7 @@ class Command:
 
 
 _OWN_FAULTS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
-"""Errors of the system that show a mistake in this program, or a reader of its output that has gone."""
+"""Errors of the operating system that show a bug in this program, or that the reader of its output has gone."""
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _OWN, _BELOW, _WRITTEN = ".", "/", ">"
-"""The limits of `Command.held` for the own team, for paths below the working directory, and for files to write."""
+"""The limits of `Command.held` for the agent's own team, paths below its working directory, and files to write."""
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
-    """Refuse a restricted agent that uses another root, another store or other rules of the user than those with which
-    it was started.
+    """Refuse a restricted agent whose root, store or user's rules are not those with which it was started.
 
     Raises:
         NotAllowed: The root, the store or the user's rules differ.
@@ -41,12 +40,12 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
 
 
 def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the *values* with which the command is to run. Without restricted permissions, they stay as they are.
+    """Return the *values* to run the command with. If the caller's permissions are not restricted, they are unchanged.
 
     For a caller with restricted permissions, the command's declaration must open the command and each value. Links in
     paths are resolved, and the *call* gets the identity and the directory with which the agent was started.
 
-    If the caller runs in another process, as over HTTP, its permissions are found in its session.
+    If the caller runs in another process, for example if it uses HTTP, its session has its permissions.
 
     Raises:
         NotAllowed: The command, an option or a value is closed to the caller, or the caller acts as somebody else.
@@ -126,8 +125,8 @@ def _name_and_limit(opened: str) -> tuple[str, str]:
 
 def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Parameter) -> str:
     """Return the *path*, which is relative to *start*, with all links resolved. Refuse a path outside the *allowed*
-    directory; if that is "", refuse every path. Also refuse a path from which a program might take commands: a hidden
-    file, a file with a second name, or another repository.
+    directory, and every path if *allowed* is "". Also refuse a path from which a program might take commands: a hidden
+    file, a file with a second hard link, or another repository.
     """
     whole_path = os.path.realpath(os.path.join(start, path))
     is_inside = bool(allowed) and (whole_path == allowed or whole_path.startswith(f"{allowed.rstrip('/')}/"))
@@ -142,8 +141,8 @@ def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Par
 
 
 def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
-    """Return whether the directory is in a repository inside *working_directory*, whose git configuration the agent can
-    write, and so make git run commands.
+    """Return whether the *directory* is in a repository inside *working_directory*. The agent can write the git
+    configuration of such a repository, and so make git run commands.
     """
     inner = environment.checkout_around(os.path.realpath(directory))
     outer = environment.checkout_around(working_directory)

@@ -247,8 +247,8 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """Return the state, or the trouble, of an agent in a list. For an agent that its provider limits, the end of the
-    limit is added. For an idle agent that may have ended its work, the result says this instead.
+    """Return the state of an agent for a list, or its trouble if it has any. If its provider limits it, add the end of
+    the limit. If it is idle and may have ended its work, return that instead.
     """
     state = str(agent.get("trouble") or agent["state"])
     if state == "idle" and agent.get("mayHaveEnded"):

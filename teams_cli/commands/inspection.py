@@ -1,4 +1,4 @@
-"""Commands that look into a team and set it: history, doctor, settings, and watching it live."""
+"""Commands that inspect and configure a team: history, doctor, settings, and watching it live."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _SHORT = 100
-"""Characters of a text that a row has."""
+"""How many characters of a text a row shows."""
 _HISTORY = """List every change of the team with its actor, oldest first. With --follow, new changes follow as they
 happen.
 
@@ -74,7 +74,7 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the newest entries of the history since *moment*, at most *limit*, and then new entries for ever."""
+    """Yield the newest entries of the history since *moment*, at most *limit*, and then new entries endlessly."""
     shown_to = 0
     for position, entry in history.newest(call.store, team, moment, limit):
         shown_to = position
@@ -118,7 +118,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
 
 
 def _source(value: str, changed: str) -> str:
-    """Return where a setting has its value from now: from *changed*, unless an empty *value* restored the default."""
+    """Return the source of a setting after a change: *changed*, unless an empty *value* restored the default."""
     return changed if value else "default"
 
 
@@ -161,11 +161,11 @@ def _version(call: Call) -> Any:
 
 
 def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    """Examine all teams, or the team named *only*, and repair them with *fix*, or test the *client*. Return the
+    """Examine all teams, or the team named *only*, or test the *client*. With *fix*, repair the teams. Return the
     findings.
 
     With *turn*, the client takes a headless turn, which tests a hook. With *wake*, a message tests whether mail wakes
-    the client. A client that is used in terminals gets this second test also if neither is given.
+    the client. If neither is set, a client that is used in terminals is tested as with *wake*.
     """
     from teams_cli import doctor
 
@@ -205,12 +205,12 @@ terminal is open.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _COLLECT_CHANGES = 0.05
-"""Seconds to collect more changes, which are shown together."""
+"""Seconds to wait for more changes, so that they are shown together."""
 _NEXT_LOOK = 5.0
 """Seconds after which the live view looks again even without a change."""
 _MOST_LINES = 500
 _COLLECT_EVENTS = 0.2
-"""Seconds to collect more events, which are reported with the first."""
+"""Seconds to wait for more events, so that they are reported together."""
 
 
 def _watch(call: Call, once: bool) -> Any:
@@ -257,7 +257,7 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
 
 
 def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return the frame without the field `course`: this has an estimate that changes even if nothing happens."""
+    """Return the frame without the field `course`, whose estimate changes even if nothing happens."""
     return {key: value for key, value in frame.items() if key != "course"}
 
 
@@ -306,7 +306,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
 
 
 def _remedy(finding: dict[str, Any]) -> str:
-    """Return what to do about the finding; "" if nothing has to be done or is known, or *finding* is empty."""
+    """Return what to do about the finding; "" if nothing has to be done, no remedy is known, or *finding* is empty."""
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
@@ -394,7 +394,7 @@ def _message(message: dict[str, Any]) -> list[str]:
 
 
 def reach_in_short(message: dict[str, Any]) -> str:
-    """Return in brackets how far the message got: its state for each recipient, and whether its acknowledgement is
+    """Return, in brackets, how far the message got: its state for each recipient, and whether its acknowledgement is
     overdue; "" if this is not known.
     """
     counts = Counter(state_in_words(each) for each in message.get("reach", ()))

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _LONGEST_BRIEF = 1500
-"""The most characters of a brief. If there is more to show, the least important lines are left out."""
+"""The maximum number of characters of a brief. If there is more to show, the least important lines are left out."""
 _MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
-"""The ranks of lines. The subjects of `_MARKED_READ` lines count as read, so these stay longest."""
+"""The ranks of lines. The subjects of `_MARKED_READ` lines count as read, so these lines are left out last."""
 _RESULT, _RESULT_IN_FULL = 120, 400
-"""The most characters of a blocker's result, and those in the first brief since the agent joined."""
+"""The maximum number of characters of a blocker's result, and the maximum in the first brief since the agent joined."""
 _LONGEST_LIST = 300
 """The maximum length of a list of ended tasks with their owners. A list of only their numbers may be twice as long."""
 _MOST_STALE = 10
@@ -234,7 +234,7 @@ def _own_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _state(task: dict[str, Any]) -> str:
-    """Return in brackets what an owner has to know about its task: the time left if it is short, blockers, its plan."""
+    """Return, in brackets, what an owner has to know about its task: the time left if short, blockers, its plan."""
     phrases = []
     if task["leaseEndsSoon"]:
         phrases.append(f"{short_length(task['leaseSeconds'])} left: any `teams` command renews it")
@@ -290,7 +290,7 @@ def _team_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """Return a finished task with its owner; for a reader that *leads*, also if it was checked and who accepted it."""
+    """Describe a finished task: its owner and, if the reader *leads*, whether it was checked and who accepted it."""
     phrases = [task["by"]]
     if leads and task.get("checked"):
         phrases.append("checked")
@@ -300,7 +300,7 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """Return the *ended* tasks as one text: if this is too long, their numbers, or even only their count."""
+    """Return the *ended* tasks as one text. If that is too long, return only their numbers, or only their count."""
     in_full = ", ".join(ended)
     if len(in_full) <= _LONGEST_LIST:
         return in_full

@@ -83,7 +83,7 @@ _ID = argument("ID", "The question's id, such as 7, #7 or ask-7.", name="questio
 _LOOK_AGAIN = 10.0
 """Seconds after which a wait looks for answers even if nothing woke it."""
 _TRIES = 3
-"""The number of times that the collecting process is started, if it is killed."""
+"""How many times the collecting process is started at most. It is started again if it is killed."""
 
 
 def _ask(
@@ -106,7 +106,7 @@ def _ask(
 
 
 class _Collecting:
-    """The process that collects the answers of forks and of commands. If it is killed, it is started again."""
+    """The process that collects the answers of forked agents and of commands. If it is killed, it is started again."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -114,7 +114,7 @@ class _Collecting:
         self._process: tuple[int, str, str] | None = None
 
     def start(self, question: Question) -> None:
-        """Ask the members. If forks or commands answer for some of them, start the process that collects answers."""
+        """Ask the members. If forked agents or commands answer for some, start the process that collects answers."""
         from teams_cli.agents import answering as collector
 
         store = self._call.store
@@ -136,7 +136,7 @@ class _Collecting:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process was started and has not ended. True also if its end can't be noticed from here."""
+        """Whether the process was started and has not ended. Also True if this process can't tell."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 
@@ -255,7 +255,7 @@ def settle(store: Store, question: Question, answer: str) -> str:
 
 
 def has_person(call: Call, team: str) -> bool:
-    """Return whether a person, and no agent, sits at the terminal of this call and may answer questions."""
+    """Return whether a person, rather than an agent, sits at the terminal of this call and may answer questions."""
     from_agent = call.environ.get(processes.TAG) or call.sources.get("agent", ("", ""))[1] == "terminal"
     if from_agent or call.person is None or not call.person.is_here():
         return False

@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 
 _MOST_LOOKED_AT = 200
-"""The most tasks of a team among which the tasks that a task blocks are searched, because there is no index of them."""
+"""Teams with more tasks than this are not searched for the tasks that a task blocks: there is no index of them."""
 _CLIPPED = 1200
-"""The most characters of a blocker's result in the answer to a claim."""
+"""The maximum number of characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES, _MOST_MENTIONED = 5, 5
 _FEW = 2
-"""If a task completes after more tasks than this, a claim does not show their descriptions: it mostly joins their work.
+"""If a task completes after more tasks than this, a claim shows no descriptions of them, because it mostly joins their
+work.
 """
 _ROOM_FOR_TEXTS = 4000
-"""The most characters of the descriptions of other tasks that a claim shows."""
+"""The maximum number of characters of other tasks' descriptions that a claim shows."""
 _NEWEST = 2
-"""The most commits that are named, out of those that the worktree lacks."""
+"""How many of the commits that the worktree lacks are named at most."""
 _SUBJECT = 60
 _A_WHILE = 60.0
-"""Seconds after its claim after which an owner may have forgotten what it did."""
+"""After this many seconds since its claim, an owner may have forgotten what it did."""
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON, with its open blockers, and whether assignee and reviewer have yet to join."""
+    """Return the task as JSON, with its open blockers, and whether its assignee and its reviewer have yet to join."""
     document = with_lease(call, dependencies.with_open(task.to_document(), dependencies.stored(call.store, call.team)))
     # The task may have been changed just now, so failures of what follows are only reported.
     if task.assignee and call.try_to(lambda: call.load_team().member(task.assignee or "") is None):
@@ -49,7 +50,7 @@ def to_document(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _is_expected(call: Call, reviewer: str) -> bool:
-    """Return whether the *reviewer* is an agent that has yet to join the team, and no role."""
+    """Return whether the *reviewer* is an agent that has yet to join the team, rather than a role."""
     team = call.load_team()
     if reviewer == HUMAN or team.member(reviewer):
         return False
@@ -57,8 +58,8 @@ def _is_expected(call: Call, reviewer: str) -> bool:
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Return the *document* of a task with the end of its lease computed anew. The stored end is wrong if the system's
-    clock was set since.
+    """Return the *document* of a task with the end of its lease recomputed, because the stored end is wrong if the
+    system's clock was set since.
     """
     if "leaseExpiresAt" not in document:
         return document
@@ -67,7 +68,7 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False) -> dict[str, Any]:
     """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`. With
-    *has_texts*, the latter have their descriptions if they are few.
+    *has_texts*, include the descriptions of the latter, unless there are many.
     """
     blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
     open_after = document.get("openAfter", ())
@@ -76,8 +77,8 @@ def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False)
 
 
 def _row_of(call: Call, task_id: str, has_text: bool = False) -> dict[str, Any]:
-    """Return the state of a task that another task depends on or names, as JSON. With *has_text*, it has the
-    description, unless the caller wrote the task or had it once.
+    """Return the state of a task that another task depends on or names, as JSON. With *has_text*, include the
+    description, unless the caller wrote the task or once owned it.
     """
     try:
         task = tasks.get(call.store, call.team, task_id)
@@ -90,8 +91,8 @@ def _row_of(call: Call, task_id: str, has_text: bool = False) -> dict[str, Any]:
 
 
 def _mentioned(call: Call, task: Task) -> dict[str, Any]:
-    """Return under `mentions` the tasks that the text of the *task* names, with their descriptions, besides those on
-    which it depends.
+    """Return, under `mentions`, the tasks that the text of the *task* names, with their descriptions, except for the
+    tasks that it depends on.
     """
     known = {task.id, *task.blocked_by, *(task.after or ())}
     named = [key for key in tasks.mentioned(f"{task.title}\n{task.description or ''}") if key not in known]
@@ -125,8 +126,8 @@ def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON for its new owner. It has the results of the blockers, the previous owner, and the pages
-    that the caller has not read.
+    """Return the task as JSON for its new owner. It includes the results of its blockers, the previous owner, and the
+    pages that the caller has not read.
 
     Also set the next step: to complete the task. If the task needs a plan and none is approved, the next step is to
     propose a plan.
@@ -160,8 +161,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _missing_commits(call: Call) -> dict[str, Any]:
-    """Return under `behind` how many commits the caller's worktree lacks of the branch on which its work will land, and
-    their newest subjects. Return an empty dictionary if it lacks none.
+    """Return, under `behind`, how many commits of the branch on which the caller's work will land its worktree lacks,
+    and the subjects of the newest ones. Return an empty dictionary if it lacks none.
     """
     worktree = environment.checkout_around(call.workplace) if call.workplace else ""
     if not worktree or not environment.is_worktree(worktree) or not settings.lands_by_itself(call.load_team()):
@@ -182,8 +183,8 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
 
-    Descriptions of other tasks stay only if the owner was not shown them yet and there is room. They lose the lines
-    that the description of the *task* has as well.
+    Descriptions of other tasks stay only if the owner was not shown them yet and there is room. Lines that are also in
+    the description of the *task* are removed from them.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
@@ -215,8 +216,8 @@ def unshown_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
-    """Return the last sign of life of the previous owner in the note *loss*, its status line, and its worktree if this
-    is on this machine.
+    """Return the last sign of life of the previous owner, whom the note *loss* names, its status line, and its worktree
+    if that is on this machine.
     """
     agent = presence.load(call.store, call.team, loss.owner or "")
     released_at = loss.at if loss.what == "released" and loss.by == loss.owner else ""
@@ -359,7 +360,9 @@ def _check(task: dict[str, Any]) -> Parts:
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
-    """Return lines with the approved plan, without its text if the *owner* proposed it; or that a plan is needed."""
+    """Return lines with the approved plan, without its text if the *owner* proposed it, or a line that asks for a
+    plan.
+    """
     if approved is None:
         return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
     if approved["from"] == owner:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _LONG_FIELDS = ("description", "prompt", "run", "notes")
 """The fields that the short form of a task leaves out."""
 _BLOCKERS_IN_ROW = 2
-"""Blockers that a row names."""
+"""How many blockers a row names at most."""
 _CHARACTERS_IN_LINE = 60
 _BLOCKERS_IN_FULL = 100
 _MANY = (
@@ -95,9 +95,9 @@ def _create(call: Call, title: str | None, keep_for: str | None, from_: str | No
 
 
 def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
-    """Return the new tasks as JSON. If perhaps nobody notices a task, its document has `mayNotWork`: the names of the
-    members that should, but were notified that all work is done and do not wait for more. These are the assignee, or
-    all other members if only the new tasks are open.
+    """Return the new tasks as JSON. If it is possible that nobody notices a task, its document has `mayNotWork`: the
+    names of the members that should notice it, but were notified that all work is done and do not wait for more. These
+    are the assignee, or all other members if only the new tasks are open.
     """
     documents = [to_document(call, task) for task in created]
 
@@ -122,8 +122,8 @@ def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
 
 
 def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
-    """Create the tasks of a list. *listed* is the name of a file with the list, or the list itself. If *describes_one*,
-    options for a single task were given as well.
+    """Create the tasks of a list. *listed* is the name of a file with the list, or the list itself. *describes_one*
+    says that options for a single task were given as well.
     """
     if listed is None:
         raise errors.WrongUsage(
@@ -181,8 +181,8 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
 
 
 def _show(call: Call, task: str, short: bool) -> Any:
-    """Return a task. Unless *short*, the notices about its edits are marked as read once it is shown, and the
-    next step of a reviewer is the review.
+    """Return a task. Unless *short* is set, notices about its edits are marked as read once it is shown, and the next
+    step of a reviewer is the review.
     """
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
@@ -217,7 +217,7 @@ Raises:
 
 
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
-    """Return the list of the attached files, or the content of the *file*; write it to the new file *out*, if given."""
+    """Return the list of attached files, or the content of the *file*; if *out* is given, write it to this new file."""
     from teams_cli.tasks import evidence
 
     holder = tasks.get(call.store, call.load_team().name, task)
@@ -325,8 +325,8 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:
-    """Return, in brackets, the check, files, reviewer and plan that the task needs; unless *in_full*, only the names of
-    these and the reviewer.
+    """Return, in brackets, the check, files, reviewer and plan that the task needs. Unless *in_full* is set, return
+    only which of these it needs, and the reviewer's name.
     """
     requirements = {
         "check": task.get("check"),
@@ -346,7 +346,7 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:
-    """Show the fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
+    """Show the fields of a task that change over time: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
     if task.get("plan") == "required":  # an earlier plan may exist, but a new one is due
         plan_command = f" (teams propose-plan TEXT --task {task['id']})"

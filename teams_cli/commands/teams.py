@@ -80,7 +80,7 @@ def _join(
     wait: float | None,
     claim: bool,
 ) -> Any:
-    """Join a team. With *wait*, wait up to so many seconds until the team exists. With *claim*, also claim a task."""
+    """Join a team. With *wait*, wait up to that many seconds for the team to exist. With *claim*, also claim a task."""
     if display and not team_name and display in call.store.teams():
         raise errors.WrongUsage(
             f"{display} is the name of a team, not of an agent", f"To join it: teams join-team {display}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _ACTION_FOR = {"work": "merge", "empty": "remove"}
-"""By the state of a worktree that is left, the action of `teams worktree` to propose. For others, it is `diff`."""
+"""Maps the state of a worktree that is left to the action of `teams worktree` to propose. The default is `diff`."""
 
 
 def _close(call: Call, force: bool) -> Any:

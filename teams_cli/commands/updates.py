@@ -57,7 +57,7 @@ def refuse_wait_alone(next: bool, wait: float | None) -> None:
 
 
 def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
-    """Make the *edit*, and return the task as JSON; if *task* names several, return a list.
+    """Apply the *edit*, and return the task as JSON; if *task* names several tasks, return a list.
 
     The answer about a single task also says how to go on. With *next*, it has the next task. Otherwise the next step is
     set, if the caller ended a task of its own or stored its result.
@@ -86,7 +86,7 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 def _change_one(
     call: Call, task: str, edit: changes.Edit, files: list[str], wait: float | None
 ) -> tuple[Task, changes.Remarks]:
-    """Make the *edit* of one task, and attach the *files* as evidence. Before a task is completed, wait up to *wait*
+    """Apply the *edit* to one task, and attach the *files* as evidence. Before a task is completed, wait up to *wait*
     seconds for the tasks that must end before it, and run its check.
     """
     if not (edit.status == "completed" or files):
@@ -171,7 +171,7 @@ def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: 
 
 
 def _show_mail(call: Call) -> bool:
-    """Show the caller its unread messages if the answer can begin before the command ends. Return whether they were."""
+    """Show the caller its unread messages if the answer can begin before the command ends. Return whether it can."""
     from teams_cli.commands import claims, waiting
     from teams_cli.messages.messages import Message
     from teams_cli.views import mail

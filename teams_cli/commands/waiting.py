@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 20
 _MOST_MESSAGES = 20
-"""Messages that are shown at a time."""
+"""How many messages are shown at a time."""
 _WAIT = """Wait until something concerns you, and show it in full, with the command to run next. Nothing is reported
 twice.
 
@@ -52,7 +52,7 @@ def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout:
 def _wait_for_anything(
     call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None
 ) -> dict[str, Any]:
-    """Wait for any news for the caller. With *completed*, the wait also ends when so many more tasks are completed."""
+    """Wait for any news for the caller. With *completed*, the wait also ends when that many more tasks are done."""
     from teams_cli.views import concerns  # loads all that may concern anybody
 
     completed_in_all = None
