@@ -30,12 +30,12 @@ ALLOW, ALWAYS = "allow", "always"
 _TO_USE = "use "
 """The beginning of the operation of a question about a tool. The name of the tool follows."""
 _SHOWN_OF_QUESTION, _SHOWN_OF_ANSWER = 60, 4000
-"""The most characters of a question and of an answer that a notice shows."""
+"""The maximum number of characters of a question, and of an answer, that a notice shows."""
 _SHOWN_OF_REFUSAL = 200
-"""The most characters of the human's refusal that the agent is shown."""
+"""The maximum number of characters of the human's refusal that the agent is shown."""
 _LONGEST_OPERATION = 200
 _LONGEST_WISH = 4000
-"""The most characters of an agent's wish to use a tool that the human is shown."""
+"""The maximum number of characters of an agent's wish to use a tool that the human is shown."""
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, ref: str, content: str) -> Question:
@@ -164,7 +164,7 @@ def _human_choice(question: Question) -> str:
 
 
 def allows(question: Question) -> bool:
-    """Return whether the human's answer allows the operation for which the question asks permission."""
+    """Return whether the human's answer allows the operation that the question asks permission for."""
     return _human_choice(question) in (ALLOW, ALWAYS, "y", "yes")
 
 
@@ -181,7 +181,7 @@ def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
     """Ask the human whether the agent may do the operation, and wait for the answer. Return False if nobody answers in
-    time. *about* says to what the operation would be done. It may be "".
+    time. *about* names the object of the operation, or is "".
 
     Raises:
         NeedsHuman: The human refused. The error has the human's words.
@@ -200,7 +200,7 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
     """Ask the human whether the caller's client may use a tool. Return None if it may, else the reason why it may not.
     *about* says what the client would do with the tool.
 
-    If the human allowed this agent the tool for good before, the human is not asked.
+    The human is not asked again about a tool that was allowed to this agent for good.
 
     Raises:
         NotAllowed: The caller is no active member.

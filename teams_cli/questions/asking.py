@@ -55,7 +55,7 @@ DEPTHS = {
 
 
 def invitation(team: Team) -> str:
-    """Return a text about whom agents can ask, and in which cases they should; "" if questions are off in the team."""
+    """Return a text that says whom agents can ask, and in which cases they should; "" if questions are off."""
     readily = how_readily(team)
     if not readily:
         return ""
@@ -64,7 +64,7 @@ def invitation(team: Team) -> str:
 
 
 def how_readily(team: Team) -> str:
-    """Return when an agent should ask, by the setting `broadcast_sensitivity`; "" if questions are off."""
+    """Return when an agent should ask, according to the setting `broadcast_sensitivity`; "" if questions are off."""
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
     return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."
@@ -84,7 +84,7 @@ def ask(
     """Ask a question of the members in *to*, or of all other members if *to* is empty. With *human*, ask the human
     alone. Without *human*, the team's setting `broadcast` decides whether agents or the human are asked.
 
-    With *waits*, it is recorded that this process waits for the answers.
+    With *waits*, record that this process waits for the answers.
 
     Raises:
         NotAllowed: Questions are off in this team.
@@ -158,8 +158,8 @@ def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
 
 
 def _refuse_others_than_human(to: list[str]) -> None:
-    """Refuse a question for the human that names others, too. The question is for the human also if the team's setting
-    `broadcast` says so, which the leader can change to `agents`.
+    """Refuse a question for the human that names others, too. The team's setting `broadcast` can also make it a
+    question for the human. The leader can change this setting to `agents`.
     """
     others = [name for name in to if name != HUMAN]
     if others:

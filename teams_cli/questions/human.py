@@ -1,8 +1,8 @@
 """The queue of questions to the human, who is shown one question at a time, and the human's earlier answers.
 
-The time of a question begins when it becomes first in the queue, and begins anew when it is shown. If the human answers
-a question, the other questions in the queue are deferred: they are closed without being shown, and their askers get the
-human's answers so far, and may ask again.
+The time limit of a question starts when it becomes first in the queue, and starts again when it is shown. If the human
+answers a question, other questions in the queue may be deferred: they are closed without being shown, and their askers
+get the human's answers so far, and may ask again.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def next_for_human(store: Store, team: str) -> Question | None:
 
 
 def gives_way(store: Store, question: Question) -> bool:
-    """Return whether another question should be shown in place of this one: nobody waits for the answer to this
-    question any more, but somebody waits for the answer to another.
+    """Return whether another question should be shown instead, because nobody waits for the answer to this one any
+    more, but somebody waits for the answer to another.
     """
     if not question.is_abandoned:
         return False
@@ -100,7 +100,7 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _defer(store: Store, question: Question) -> Question | None:
-    """Close the question as deferred, and return it. But do nothing and return None if the asker need not read earlier
+    """Close the question as deferred, and return it. Do nothing and return None if the asker need not read earlier
     answers of the human, or if none of its processes waits for the answer.
     """
     if question.asker_pid is None or question.is_abandoned:
@@ -120,8 +120,8 @@ def _defer(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Set the ends of the waiting questions that were not shown yet. Each has its time after the one before it; the
-    time of the first begins at *begin*.
+    """Set the ends of the waiting questions that were not shown yet. Each gets its full time after the one before it,
+    the first from *begin* on.
     """
     for question in in_line(store, team):
         if question.is_abandoned or question.shown_at:

@@ -64,7 +64,7 @@ class Question(Record):
     timeout: Seconds
     expires_at: Time
     shown_at: Time | None = None
-    """When the human was first shown the question at a console. The time of the question runs from then."""
+    """When the human was first shown the question at a console. The time limit of the question counts from then."""
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
     """The earlier questions that the human had answered, and whose answers the asker was shown instead of asking the
@@ -73,7 +73,7 @@ class Question(Record):
     operation: Word | None = None
     asker_pid: Count | None = None
     """The process that waits for the answers. `asker_started` and `asker_boot` identify it further, because process ids
-    are used again.
+    are reused.
     """
     asker_started: Word | None = None
     asker_boot: Word | None = None
@@ -153,8 +153,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Q
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question as it is now: closed if its time has ended. The stored record may stay open for ever: the
-    asker closes it, and may have been killed before.
+    """Return the question as it is now: closed if its time has ended. The stored record may stay open forever, because
+    the asker, which closes it, may have been killed before.
     """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)

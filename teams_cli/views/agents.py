@@ -48,7 +48,7 @@ def agent_rows(
     store: Store, team: Team, problems: list[errors.TeamsError], started: Mapping[str, Session] | None = None
 ) -> list[Row]:
     """Return a row for each member that has not left, in the order of joining. If `teams` started the member, the row
-    also has its session. *started* has the sessions by agent; if *started* is None, they are read from the store.
+    also has its session. *started* maps agents to their sessions; if it is None, the sessions are read from the store.
 
     A member that can't be read is left out, and the error is added to *problems*.
     """
@@ -148,7 +148,8 @@ def trouble_of(
     """Return a word for the trouble of the agent in *row*, such as `limited` or `waiting`, and the reason, if known. If
     the agent has no trouble, both are None.
 
-    *plan_by_author* has the id of each agent's undecided plan. *awaited_tasks* is what `awaited_task_by_agent` returns.
+    *plan_by_author* maps each agent to the id of its undecided plan. *awaited_tasks* is what `awaited_task_by_agent`
+    returns.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
@@ -169,8 +170,8 @@ def trouble_of(
 
 
 def awaited_task_by_agent(all_tasks: list[Task]) -> dict[str, str]:
-    """Return, by agent, the id of the task whose end is still awaited from the agent: the agent has the task, or was
-    the last to have it and lost it by being silent. Of several tasks, the one that the agent began last is returned.
+    """Map each agent to the id of the task that it is still expected to end: the agent has the task, or was the last to
+    have it and its claim expired. Of several tasks, take the one that the agent began last.
     """
     newest: dict[str, tuple[str, str]] = {}  # by agent: when the agent began the task, and the task's id
     for task in all_tasks:
@@ -204,7 +205,7 @@ def spans_of_work(task: Task) -> list[list[str | None]]:
 
 
 def failures(graph: Graph) -> list[Row]:
-    """Return a row for each failed task, and for each cancelled one that blocks others. Tasks that block most lead."""
+    """Return a row for each failed task, and for each cancelled one that blocks others, those that block most first."""
     counts = graph.waiting_counts()
     rows: list[Row] = []
     for task in graph.tasks.values():

@@ -32,7 +32,7 @@ Rows = dict[str, Any]
 
 
 FINISHED = 100
-"""Finished tasks that a board shows, the newest."""
+"""How many of the newest finished tasks a board shows."""
 _MESSAGES = 200
 _DECIDED = 20
 _TASKS_OF_FRAME = 30
@@ -50,7 +50,7 @@ def board(store: Store, team: Team, config: Config, problems: Problems) -> dict[
     questions and shutdown requests. It has the undecided plans and the newest 20 decided ones, the landings in progress
     and the newest ended ones, and the first lines of the pages.
 
-    `moves` has for each task the statuses that the person may give it. The person moves a task in progress by releasing
+    `moves` maps each task to the statuses that the person may give it. The person moves a task in progress by releasing
     it, and any other task by updating it.
     """
     all_tasks = _current_tasks(store, team, problems)
@@ -93,7 +93,7 @@ def _newest_messages(store: Store, team: str, after: int, most: int, problems: P
 
 
 def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """Return a row for each agent, as `agents.agent_rows` does, with fields about its session, None without one."""
+    """Return the rows of `agents.agent_rows`, with fields about each agent's session, which are None if it has none."""
     started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
     rows = agents.agent_rows(store, team, problems, started)
     for row in rows:
@@ -109,7 +109,7 @@ def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, A
 
 
 def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
-    """Return the unfinished tasks, and the *newest* finished ones: this number of tasks that finished last."""
+    """Return the unfinished tasks, and those that finished last, as many as *newest* says."""
     finished = [task for task in all_tasks if task.status in tasks.FINISHED]
     finished.sort(key=lambda task: task.completed_at or task.updated_at or "")
     kept = {task.id for task in finished[-newest:]}
@@ -165,8 +165,8 @@ def _with_trouble(
 def _for_person(
     open_questions: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """Return a row for each question, plan, review and message that waits for the person, in this order. Questions for
-    whose answer nobody waits any more come after the others.
+    """Return a row for each question, plan, review and message that waits for the person, in this order. Among the
+    questions, those whose answers nobody waits for any more come last.
     """
     to_answer = sorted((q for q in open_questions if HUMAN in q.waiting_for), key=lambda q: q.is_abandoned)
     return [
@@ -202,7 +202,7 @@ def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:
-    """Return what the person may see and change in the team, as tables. Each table has rows by key.
+    """Return what the person may see and change in the team, as tables. Each table maps keys to rows.
 
     The table of tasks has all unfinished tasks, the newest finished ones (as many as *finished*), and older ones that
     failed or block others. It lacks the descriptions of tasks, and the table of agents lacks older statuses: a client
@@ -237,7 +237,9 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
 
 
 def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
-    """Return the cards of tasks by the tasks' ids. `rows` says which tasks have a card, and what *finished* is."""
+    """Return the cards of tasks by id: unfinished tasks, the newest finished ones (as many as *finished*), and older
+    ones that failed or block others.
+    """
     agent_of = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     all_tasks = list(graph.tasks.values())

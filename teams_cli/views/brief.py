@@ -36,10 +36,10 @@ _TITLE = 48
 _PLAN = 200
 _RULES = 500
 _DESCRIPTION = 600
-"""Characters of the description of its task that are shown to an agent that has claimed nothing since it joined."""
+"""How many characters of its task's description are shown to an agent that has claimed nothing since it joined."""
 _PAGES = 4
 _NEWS = 450
-"""Characters of notices that are shown, which marks them read. They never give way to anything else."""
+"""How many characters of notices are shown, and thereby marked as read. They never give way to anything else."""
 _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
@@ -73,7 +73,7 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
 
 def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[str] = ()) -> Document:
     """Return the brief for a caller whose team is not known: the caller named no team, or a team that does not exist.
-    *own_teams* has the teams of a caller that is in several and named none.
+    *own_teams* are the caller's teams, if it is in several and named none.
     """
     all_teams = store.teams()
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
@@ -84,7 +84,7 @@ def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[st
 
 
 def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Document:
-    """Return the pages that others changed since the agent *name* last looked. Showing records them as seen."""
+    """Return the pages that others changed since the agent *name* last looked. Once shown, they count as seen."""
     unseen = pages.unseen(store, team.name, name)
     if not unseen:
         return {}
@@ -96,7 +96,7 @@ def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Docume
 
 def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> Document:
     """Return the caller's role and the state of the team. `going` is true if work is under way or can begin, or if
-    *lands* is set, which says that a completed task is still to be merged.
+    *lands* is set, which says that a completed task has yet to be merged.
     """
     standing, member = standing_of(team, caller), team.find(caller.name)
     counts = {status: count for status, count in overview.counts.items() if count}
@@ -123,7 +123,7 @@ def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
     """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. If the caller
-    was given a task before it ever claimed one, its first task has the description, which it has not seen yet.
+    was given a task before it ever claimed one, include the description of its first task, which it has not seen yet.
     """
     own_tasks = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own_tasks, all_plans)
@@ -200,7 +200,7 @@ def _mail(store: Store, team: Team, name: str, subjects_shown: set[str], once_sh
     question in the mail, or None.
 
     Two kinds of notices are left out: outdated notices, and notices about one of the *subjects_shown*, which another
-    part of the brief shows. After the answer was shown, all notices that it has or leaves out are marked as read.
+    part of the brief shows. Once the answer was shown, the notices in it and those left out are marked as read.
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:

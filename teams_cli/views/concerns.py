@@ -1,7 +1,7 @@
 """Waiting for anything that concerns an agent, and recording what the agent was shown.
 
 Messages report events, such as a plan, a lost claim or an edit. Facts (see `facts`) report states, such as that a task
-is ready: once, and again only if the state changed in between.
+is ready. A state is reported once, and again only if it changed in between.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _SESSION, _PAGE = "session", "page"
-"""Kinds of records that many teams have none of. The modules for them are imported only if there are any."""
+"""Kinds of records that many teams do not have. Their modules are imported only if there are such records."""
 _MOST_PAGES = 5
 _MOST_MESSAGES = 20
-"""Messages that are shown at a time. The others end the next wait."""
+"""How many messages are shown at a time. The others end the next wait."""
 _HELD = "held"
 """The kind of the fact that the caller has a task in progress."""
 
@@ -76,8 +76,8 @@ def wait(
 ) -> Document:
     """Block until something new concerns the caller. Return all news, with the next command.
 
-    Messages are returned in full. A caller that is no member waits only until the team exists. If several agents wait
-    for work, each is offered a different task.
+    Messages are returned in full. A caller that is not a member waits only until the team exists. If several agents
+    wait for work, each is offered a different task.
 
     *wanted* says which news ends the wait. *once_shown* takes the functions that mark the news as read; they are called
     after the answer. *say* shows a line during the wait, and *tend* is called before each look for news. *again* is the
@@ -139,7 +139,7 @@ class Lookout:
         self._has_announced_wait = False
         self._has_slept = False
         self._unshown = 0
-        """Unread messages for which the answer had no room."""
+        """The number of unread messages for which the answer had no room."""
 
     def _announce_wait(self, facts: Facts) -> None:
         """Record once, for other agents, that the caller waits for work, if it may claim tasks and has none."""
@@ -271,7 +271,7 @@ class Lookout:
         return happened, messages
 
     def news_after_timeout(self, waited: float) -> Document:
-        """The wait timed out: return the news that did not end it, with a description of the state of the work.
+        """Return, after the wait timed out, the news that did not end it, with a description of the state of the work.
         `timedOut` has the seconds of the wait, *waited*. If the caller waited until a number of tasks is completed,
         `timedOut` also says how many are missing.
 
@@ -302,8 +302,8 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """Return the unread messages to show, in full, but not more than are shown at a time. After they were shown,
-        they are marked as read, and so are those that were left out as needless.
+        """Return the unread messages to show, in full, but at most `_MOST_MESSAGES`. Once they were shown, they are
+        marked as read, and so are those that were left out because the caller need not see them.
 
         *subjects* are the ids of what the facts are about, and *is_busy* says that the caller has a task. Without facts
         and without a message that has to end the wait, return no messages, and mark none as read.
@@ -358,7 +358,7 @@ class Lookout:
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
         """Return the facts that hold now and were not reported to the caller before. The offer of a ready task is
-        recorded at once. That the facts were reported is recorded only after the answer was shown.
+        recorded at once, but the facts count as reported only after the answer was shown.
         """
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
         present, leading = facts.overdue(agent), None
@@ -388,7 +388,8 @@ class Lookout:
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
         """Return the fact that the caller has a task already, if the caller waits in order to claim one. It is reported
         only once, because the caller may be waiting for something outside the team. It is not reported together with
-        mail, because the caller may have waited for this. If it is not reported now, its earlier key stays recorded.
+        mail, because the caller may have waited for the mail. If it is not reported now, its earlier key stays
+        recorded.
         """
         reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.may_claim and facts.held()):
@@ -397,7 +398,7 @@ class Lookout:
         return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_shown(self, keys: list[str], offer: str | None) -> None:
-        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys. Of the messages that
+        """Record the *keys* of the facts that the agent was shown, replacing the earlier keys. Of the messages that
         were shown in full, only the newest ids are kept. *offer* is the key of the task that was offered; if it is
         None, an earlier offer is removed.
         """
@@ -422,8 +423,8 @@ class Lookout:
 
 
 def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:
-    """Return an answer with the facts that *happened*, the *messages*, and the next command. This is the first command
-    that a message or, after these, a fact names. If none names a command, *default_step* returns it.
+    """Return an answer with the facts that *happened*, the *messages*, and the next command. It is the first command
+    that a message names, or else a fact, or else the command that *default_step* returns.
     """
     steps_named = [each["next"] for each in [*messages, *happened] if each["next"]]
     return {"happened": happened, "messages": messages, "next": steps_named[0] if steps_named else default_step()}

@@ -1,4 +1,4 @@
-"""Waiting for a condition: a task is finished, all tasks are, a plan is decided, a message is there, an agent is
+"""Waiting for a condition: a task is finished, all tasks are, a plan is decided, a message has come, an agent is
 done.
 """
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 _NEXT_LOOK = 2.0
 """Seconds after which a wait looks again at a landing, or at a task whose changes no topic announces."""
 _NEXT_LOOK_AT_REQUEST = 30.0
-"""Seconds until a pull request is looked at again."""
+"""Seconds after which a wait looks again at a pull request."""
 
 
 class Condition:
     """A condition to wait for.
 
     The function *look* returns a document if the condition holds, else None. If the condition may come true because
-    time passes, *look* sets the alarm for that time. It may also come true by a change with one of the *topics*. *name*
+    time passes, *look* sets the alarm for that time. Changes with one of the *topics* may also make it true. *name*
     stands for the condition in JSON, and *what* in sentences. *what* is empty if the caller did not ask for the
     condition.
 
@@ -140,7 +140,7 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
 
 
 def team_there(store: Store, team: str, again: str) -> Condition:
-    """Return the condition that the team exists. *again* is the command that waits longer."""
+    """Return the condition that the team exists. *again* is the command for a longer wait."""
 
     def existing_team(alarm: Alarm) -> Document | None:
         try:
@@ -157,7 +157,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
 def task_finished(store: Store, team: str, key: str, waiter: str) -> Condition:
     """Return the condition that the task is completed, failed or cancelled.
 
-    If the task is assigned to *waiter*, or becomes so during the wait, the wait ends with an error: nobody but the
+    If the task is assigned to *waiter* before or during the wait, the wait ends with an error, because nobody but the
     waiting member will finish the task. *waiter* is "" if a program without a name waits.
     """
     task_id = tasks.get(store, team, key).id
@@ -260,7 +260,7 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 def news_there(store: Store, team: str, agent: str) -> Condition:
     """Return the condition that the agent has an unread message that was not shown yet. The message must ask for
-    something, as far as this can be known, or say that the agent's own task was edited.
+    something, as far as the program can tell, or say that the agent's own task was edited.
     """
 
     def unread_news(alarm: Alarm) -> Document | None:
@@ -292,8 +292,8 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 
 def task_claimed(store: Store, team: str, caller: Caller, before: Sequence[Condition]) -> Condition:
-    """Return the condition that a task was ready for the caller, which owns it now. None is claimed if one of the
-    conditions *before* this one holds.
+    """Return the condition that a task was ready and is now claimed for the caller. No task is claimed if one of the
+    conditions *before* holds.
     """
 
     def look(alarm: Alarm) -> Document | None:

@@ -11,14 +11,14 @@ from teams_cli.tasks.dependencies import among, open_blockers
 from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
 
 _RECENT = 20
-"""The last completions, from which the pace is computed."""
+"""How many of the latest completions are used to compute the pace."""
 _LEAST = 3
-"""The fewest completions from which the pace is computed."""
+"""The minimum number of completions for which a pace is computed."""
 _ONE_DAY = 86_400.0
 _SILENCE = 10.0
-"""Usual intervals without a completion after which there is no pace any more."""
+"""No estimate is made after this many usual intervals without a completion."""
 _PATIENCE = 60.0
-"""The fewest seconds without a completion after which there is no pace any more."""
+"""A pause of at most this many seconds since the last completion never prevents an estimate."""
 
 
 class Graph:
@@ -40,7 +40,7 @@ class Graph:
         self.dead_ends = [
             key for key in self.waiting if key not in self.tasks or self.tasks[key].status in ("failed", "cancelled")
         ]
-        """The tasks that block others for ever, because they failed, were cancelled, or do not exist."""
+        """The tasks that block others forever, because they failed, were cancelled, or do not exist."""
         self.held_up = self.behind(*self.dead_ends)
         """The tasks that nobody can ever begin, because they wait for one of the `dead_ends`."""
 
@@ -55,7 +55,7 @@ class Graph:
         return reached
 
     def waiting_counts(self) -> dict[str, int]:
-        """Return, by the id of each blocker, how many tasks wait for it, directly or through other tasks.
+        """Map the id of each blocker to the number of tasks that wait for it, directly or through other tasks.
 
         Each set of tasks is held as an integer with one bit for each task. For thousands of tasks, this takes a
         hundredth of the time that Python's sets would take.
@@ -77,8 +77,9 @@ class Graph:
         return [key for key in self.open_blockers if key not in self.held_up]
 
     def critical_path(self) -> list[str]:
-        """Return the ids of the longest chain of unfinished tasks in which each waits for the one before. However many
-        agents there are, the work takes as long as this chain. The result is empty if no task waits for another.
+        """Return the ids of the longest chain of unfinished tasks in which each task waits for the one before. However
+        many agents there are, the work takes at least as long as this chain. The result is empty if no task waits for
+        another.
         """
         chain_length: dict[str, int] = {}  # by the first task of a chain
         following: dict[str, str] = {}  # by task: the next task of its longest chain
@@ -95,8 +96,8 @@ class Graph:
         return path if len(path) > 1 else []
 
     def _in_order(self, keys: Collection[str]) -> list[str]:
-        """Return the *keys* in an order in which each task comes after its blockers. Tasks that wait for a cycle, or
-        are in it, are left out.
+        """Return the *keys* sorted so that each task comes after its blockers. Tasks that wait for a cycle, or are in
+        it, are left out.
         """
         open_counts = {key: 0 for key in keys}
         for key in keys:
@@ -172,7 +173,7 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
 
 def _estimate(graph: Graph, pace: dict[str, Any], task_count: int, path: list[str]) -> dict[str, Any]:
     """Estimate the seconds until *task_count* more tasks are done, and the range given by the statistical error. The
-    tasks of *path*, the critical path, have to be done one after the other, so they set the least time.
+    tasks of *path*, the critical path, have to be done one after the other, so they set the minimum time.
     """
     seconds = task_count * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))

@@ -36,15 +36,21 @@ PLAN = "plan:"
 """The beginning of the key of a fact about a plan."""
 _TITLE = 60
 _FEW = 10
-"""Ready tasks that are looked at. If all new tasks among them are left to other agents, more are looked at."""
+"""How many ready tasks are looked at first. If all new tasks among them are left to other agents, more are looked
+at.
+"""
 _MORE = f"{work.READY}more:"
 """The beginning of the key of the fact that more tasks are ready. The position of the last task looked at follows."""
 _MANY_CHANGES = 100
-"""Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
+"""After more changes than this, ready tasks are reported again, without searching the changes for a claim of the
+agent.
+"""
 _TURN = 0.1
-"""The seconds between the looks of agents that wait for work, so that each is offered another task."""
+"""Agents that wait for work look for it one after the other, this many seconds apart, so that each is offered another
+task.
+"""
 _SECONDS_TO_GIVE_UP = 1.0
-"""Seconds that an agent waits for another agent to give up a task that both were offered."""
+"""How many seconds an agent waits for another agent to give up a task that both were offered."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Document:
@@ -55,7 +61,7 @@ def fact(what: str, about: str, text: str, step: str) -> Document:
 
 
 def settled_key(counts: dict[str, int]) -> str:
-    """Return the key of the fact that all tasks are settled. *counts* has the number of tasks for each status."""
+    """Return the key of the fact that all tasks are settled. *counts* maps statuses to numbers of tasks."""
     return f"settled:{'-'.join(map(str, counts.values()))}"
 
 
@@ -63,8 +69,8 @@ class Facts:
     """Finds the facts that hold now and concern the caller. Some facts become true without a change, because time
     passes: the *alarm* is set for these times.
 
-    *offer_times* has, by the key of a ready task that is left to others for a moment, the time from which it may be
-    offered to the caller. It is kept from one look to the next. *kinds* are the kinds of records that the team has.
+    *offer_times* maps the key of each ready task that is left to others for a moment to the time from which the task
+    may be offered to the caller. It is kept between looks. *kinds* are the kinds of records that the team has.
     """
 
     def __init__(
@@ -87,7 +93,7 @@ class Facts:
         self.may_claim = claims.may_claim(team, caller)
         self._unread_ready: Iterator[Task] | None = None
         self._ready: list[Task] = []
-        """The best tasks that the caller can claim, as far as they were read; *_unread_ready* yields the others."""
+        """The best tasks that the caller can claim, as far as they were read. *_unread_ready* yields the others."""
         self._idle: list[Agent] | None = None
         self._may_collide = False
         """Whether another agent that waits may be offered the same task at this moment."""
@@ -113,8 +119,8 @@ class Facts:
     def still_reported(self, agent: Agent, ready_again: bool) -> set[str]:
         """Return the keys of the facts that need not be reported to the agent again. *agent* is the caller's record.
 
-        Facts about ready tasks are reported again if the agent may have claimed a task since, or if very much has
-        changed. With *ready_again*, they are always reported again.
+        Facts about ready tasks are reported again if the agent may have claimed a task since, or if there were very
+        many changes. With *ready_again*, they are always reported again.
         """
         ready = {key for key in agent.told if key.startswith(work.READY)}
         if ready and (ready_again or self._may_have_claimed(ready, agent.ready_at or "")):
@@ -161,9 +167,9 @@ class Facts:
     def ready(self, reported: set[str]) -> tuple[FactsByKey, str | None]:
         """Return the facts about the tasks that the caller can claim, by key, and the key of the task that is offered.
 
-        One fact offers the best task that was not reported before. This fact is the value for all new tasks, except
-        those that are left to other agents. All other keys, such as those in *reported*, have the value None. If no
-        task is new, or all new tasks are left to others, the key of the offered task is None.
+        A single fact offers the best new task, that is, the best one that was not reported before. It is the value for
+        the keys of all new tasks that are not left to other agents. All other keys, such as those in *reported*, have
+        the value None. If no task is new, or all new tasks are left to others, the key of the offered task is None.
         """
         if not self.may_claim or not self._best_ready(_FEW):
             return {}, None
@@ -181,7 +187,7 @@ class Facts:
 
     def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, str | None, bool]:
         """Return the facts about the best *most* ready tasks, the key of the task that is offered, and whether to look
-        at more tasks: if there are more, and if all new tasks among the best are left to other agents.
+        at more tasks, because there are more, and all new tasks among the best are left to other agents.
         """
         ready = self._best_ready(most)
         has_more = len(ready) > most
@@ -208,7 +214,7 @@ class Facts:
         return facts, offer, has_more and is_left_to_others
 
     def done(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that all tasks have ended, if so; nothing for a leader and for an agent that is no member."""
+        """Return the fact that all tasks have ended, if so; {} for a leader and for an agent that is not a member."""
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews
@@ -220,7 +226,7 @@ class Facts:
         return {key: None if key in reported else fact("settled", self.team.name, overviews.DONE, "")}
 
     def _order(self, task: Task) -> tuple[int, int]:
-        """Return a sort key for the order in which tasks are claimed, except for conflicts with tasks in progress."""
+        """Return a sort key for the order in which tasks are claimed, ignoring conflicts with tasks in progress."""
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
@@ -231,7 +237,8 @@ class Facts:
 
     def _open_to_caller(self, ready: list[Task]) -> list[Task]:
         """Return the tasks in *ready*, which has the best ones first, that are not left to other agents now, so that
-        agents that wait for work are each offered another task. The alarm is set for when a task is no longer left.
+        each agent that waits for work is offered a different task. The alarm is set for when a task is no longer left
+        to others.
 
         A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best
         ones are left to the waiting agents whose names sort before the caller's, a task to each. A moment later, the

@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 _FEW = 3
 _NAMED = 5
 _LATE = 0.8
-"""The part of a lease after which a silence is reported even if the others have work."""
+"""The fraction of a lease after which an owner's silence is reported even if the others have work."""
 _LONG = 600.0
-"""Seconds of silence that are reported if others have nothing to do until then. An agent that writes code is silent for
-some minutes.
+"""An owner's silence of this many seconds is reported if others have nothing to do meanwhile. An agent that writes code
+is silent for some minutes.
 """
 _TOGETHER = 0.5
-"""The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
+"""The fraction of a reported silence after which other silent owners are reported with it, instead of a while later."""
 _ABSENT = 60.0
 """Seconds after which the leader is notified that no member takes the ready tasks: they are assigned to members that
 have not joined, or the members have ended.
 """
 _IDLE = 120.0
-"""Seconds for which a member has had nothing to do when the leader is notified."""
+"""How many seconds a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
 """The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow, and after
 `_BEFORE_NAMES` the names of the idle members.
@@ -67,7 +67,7 @@ class Leading:
         self.completed_wanted = completed
 
     def present(self, reported: set[str]) -> FactsByKey:
-        """Return the facts that hold now, except for that of `completed`. *reported* has the keys reported before."""
+        """Return the facts that hold now, except the one of `completed`. *reported* are the keys reported before."""
         facts: FactsByKey = {}
         if self.leads:
             overview = overviews.overview(self.store, self.team.name)
@@ -97,7 +97,7 @@ class Leading:
         return {key: fact("completed", self.team.name, text, "")}
 
     def _settled(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that there are tasks and all are settled; None instead of the fact if it was reported."""
+        """Return the fact that there are tasks and all are settled. Its key maps to None if it was reported before."""
         settled = overviews.settled(self.store, self.team.name, overview, self.alarm)
         if settled is None or not any(settled["taskCounts"].values()):
             return {}
@@ -139,8 +139,8 @@ class Leading:
         return facts
 
     def _lost_fact(self, name: str, since: str) -> Document | None:
-        """Return the fact that the member is silent. Return None if the leader was notified already that a task of the
-        member expired or was released after the time *since*.
+        """Return the fact that the member is silent. Return None if the leader was already notified, because a task of
+        the member expired or was released after the time *since*.
         """
         for task in tasks.all_of(self.store, self.team.name, []):
             for note in task.notes:
@@ -184,7 +184,8 @@ class Leading:
 
     def _silence(self, task: Task, long: float) -> float:
         """Return the seconds for which the task's owner has been silent. A silence that the owner announced does not
-        count. A change of the task's files ends a *long* silence: the owner may be writing files, without a command.
+        count. If the silence lasts *long* seconds or more, a change of the task's files ends it, because the owner may
+        be writing files without running commands.
         """
         since_renewal = self.team.silence - leases.seconds_left(self.store, task)
         silence = min(standing.silence(self.store, self.team, task), since_renewal)
@@ -195,8 +196,8 @@ class Leading:
         """Return a sentence about the silence of the task's owner, or "" if the silence holds up nobody.
 
         A silence holds up others in three cases: members are *idle* until tasks that wait for this one are ready; or
-        the owner has been silent for most of a lease, and either no other task is left, or most pending tasks wait for
-        this one.
+        the owner has been silent for *late* seconds, most of a lease, and either no other task is left, or most pending
+        tasks wait for this one. *seconds* is the length of the silence.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
         expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
@@ -343,8 +344,8 @@ def _with_predecessors(task: Task, overview: Overview) -> str:
 
 
 def _how_to_unblock(task: Task, overview: Overview) -> str:
-    """Return a command with which tasks that wait for *task* can start now, and are completed after it. They are those
-    with the fewest blockers.
+    """Return a command that lets the tasks that wait for *task* start now and complete after it. Of these tasks, it
+    names those with the fewest blockers.
     """
     ids_by_blockers: dict[tuple[str, ...], list[str]] = {}
     for waiting in overview.tasks_read:

@@ -23,19 +23,19 @@ _MOST_SHOWN = 3
 _OFFERS = (Event.TASK_ASSIGNED, Event.TASK_ASSIGNED_BLOCKED, Event.TASK_READY)
 """The events of notices that offer or assign a task to their reader."""
 _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
-"""The beginnings of the uids of notices about a task that their reader no longer has."""
+"""The prefixes of the uids of notices about a task that their reader no longer has."""
 _FEW_NEW = 32
-"""The most new messages of which only the envelopes are read: number, uid and recipients. If more have come, the inbox
-is read, and its position is noted.
+"""Up to this many new messages, only the envelopes are read: number, uid and recipients. If more have come, the inbox
+is read, and the position in it is noted.
 """
 _LONGEST = 180
-"""Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
+"""The maximum number of characters of a notice shown whole. A notice that is cut is shown again by the next wait."""
 _LONGEST_RESULT = 90
-"""Characters that are shown of a notice of a completed task if it is not shown whole."""
+"""How many characters of a notice of a completed task are shown if it is too long to be shown whole."""
 _LONGEST_TO_ACT_ON = 600
-"""Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""
+"""The maximum number of characters of a notice that is shown whole because the agent has to act on it."""
 _LONGEST_MAIL = 200
-"""The most characters of a one-line message that the reminder shows whole, which marks it read."""
+"""The maximum number of characters of a one-line message that the reminder shows whole, which marks it as read."""
 
 
 def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> tuple[str, bool]:
@@ -136,8 +136,8 @@ def _unread_mail(
 
 
 def _true_texts(notices: list[Message]) -> list[str]:
-    """Return the texts of the notices. A notice of a lost task lacks the offer to claim the task again if another one
-    says that somebody has taken the task.
+    """Return the texts of the notices. If one notice says that a task was lost and another that somebody has taken it,
+    the offer to claim the task again is removed.
     """
     if len(notices) < 2:  # then `leases` need not be imported
         return [notice.message for notice in notices]
@@ -167,7 +167,7 @@ def step_after(store: Store, team: Team, message: Message) -> str | None:
 
 
 def is_message(key: str) -> bool:
-    """Return whether *key* is the id of a message, and not the key of a fact, such as that a task is ready."""
+    """Return whether *key* is the id of a message, rather than the key of a fact, such as that a task is ready."""
     return key.startswith("msg-")
 
 
@@ -286,7 +286,7 @@ def _shortened(notice: Message, body: str) -> str:
 
 
 def _longest(notice: Message) -> int:
-    """Return the most characters that the reminder shows of the notice."""
+    """Return the maximum number of characters of the notice that the reminder shows."""
     to_act_on = (Event.OWN_TASK_EDITED, Event.PLAN_APPROVED, Event.PLAN_REJECTED, Event.REVIEW_ASKED)
     return _LONGEST_TO_ACT_ON if notice.event_and_task[0] in to_act_on else _LONGEST
 
@@ -400,7 +400,7 @@ def _may_be_closed(message: Message) -> bool:
 
 
 def _tasks_named(message: Message) -> set[str]:
-    """Return the ids of the tasks that a message names; none if the message may not be closed for its reader."""
+    """Return the ids of the tasks that a message names; none if the message may be closed only by its reader."""
     if not _may_be_closed(message):
         return set()
     words = (word.strip(".,:;()?!'\"`") for word in message.message.split())

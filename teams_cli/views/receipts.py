@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 NO_MORE = "will_not_be_read"
 
 _BLOCK = 250
-"""Messages that are read at a time."""
+"""How many messages are read at a time."""
 _MOST_SEARCHED = 10_000
 """How many of the team's newest messages are searched for those of one sender."""
 
 
 def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
-    """Return the message *key* as JSON, with its state for each recipient. *reader* is the agent that asks, and can see
-    only messages from it or to it. If *reader* is "", every message can be seen.
+    """Return the message *key* as JSON, with its state for each recipient. *reader* is the agent that asks, which can
+    see only messages that it sent or received. If *reader* is "", every message can be seen.
 
     Raises:
         MessageNotFound: There is no such message, or it is neither from nor to the *reader*.
@@ -48,8 +48,8 @@ def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str
 
 def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
     """Return the message as JSON, with its state for each recipient. If it still has to be acknowledged, `overdue` says
-    whether the time for this has passed. *inboxes_read* has the inboxes that were read for earlier messages, and gets
-    those that are read now.
+    whether the time for this has passed. *inboxes_read* maps agents to the inboxes that were read for earlier messages.
+    Those that are read now are added.
     """
     inboxes_read = {} if inboxes_read is None else inboxes_read
     document = {
@@ -63,8 +63,8 @@ def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, 
 
 def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
     """Return the newest messages of the *sender* with their states: at most *most* messages, oldest first. If *to* is
-    not empty, only messages to this agent count. With *only_open*, only messages that some recipient has not handled
-    yet count.
+    not empty, return only messages to this agent. With *only_open*, return only messages that some recipient has yet to
+    handle.
     """
     newest: list[dict[str, Any]] = []
     inboxes_read: dict[str, Inbox] = {}
@@ -81,7 +81,7 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
     """Return the states, without the texts, of the messages that the *sender* wrote, and of all messages that must be
-    acknowledged. Only the team's newest messages are searched; *window* is their number.
+    acknowledged. Only the newest messages of the team are searched, as many as *window* says.
     """
     inboxes_read: dict[str, Inbox] = {}
     wanted = (m for m in _newest_first(store, team.name, window) if m.from_ == sender or m.ack_by)

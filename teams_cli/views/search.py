@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 
 PLACES = ("tasks", "messages", "results", "notes", "pages", "history")
 _BY_DEFAULT = PLACES[:-1]
-"""The places that are searched unless others are named. The history repeats what they have."""
+"""The places that are searched by default. The history is not one of them, because it repeats what they contain."""
 _AROUND = 70
-"""Characters of a text that are shown before the match; twice as many follow."""
+"""How many characters of a text are shown before the match. Twice as many are shown after it."""
 
 
 class Wanted:
     """The conditions of a search. A text matches if it meets all of them: each word of *query* begins a word of the
-    text, *sender* wrote the text, and it is not older than *since*. If *sender* or *since* is None, it sets no
-    condition.
+    text, *sender* wrote the text, and it is not older than *since*. None for *sender* or *since* sets no condition.
     """
 
     def __init__(self, query: str, sender: str | None = None, since: datetime | None = None) -> None:

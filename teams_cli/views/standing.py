@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 3
-"""The most tasks or members that a phrase names."""
+"""The maximum number of tasks or members that a phrase names."""
 _SILENT = 60.0
-"""The fewest seconds of silence that are mentioned."""
+"""A silence of fewer seconds is not mentioned."""
 _NOBODY_JOINED = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
@@ -40,7 +40,7 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
-    """Return a hint for a caller that leads a team without another member for whom it could wait, else ""."""
+    """Return a hint if the caller leads a team in which there is no other member to wait for, else ""."""
     try:
         team = teams.get(store, team_name)
     except errors.TeamsError:  # the wait itself says what is wrong
@@ -70,7 +70,7 @@ def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
-    """Return a phrase with the tasks in progress, whose owners have been silent longest first; "" if there are none."""
+    """Return a phrase with the tasks in progress, those with the longest silent owners first; "" if there are none."""
     by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
     shown = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
     return f"In progress: {shown}" if shown else ""
@@ -115,7 +115,7 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
 
 
 def silence(store: Store, team: Team, task: Task) -> float:
-    """Return the seconds since the task's owner was last seen, or claimed the task."""
+    """Return the seconds since the task's owner was last seen or, if that is later, claimed the task."""
     last_seen = presence.load(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 

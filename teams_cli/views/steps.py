@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
 _PATIENCE = 540
-"""Seconds for which a command waits: somewhat less than the tools of agents let a command run. A command that is ended
-by its tool may have claimed a task of which its agent never hears.
+"""How many seconds a command waits: somewhat less than agents' tools let a command run. A command that its tool kills
+may have claimed a task that the agent never hears of.
 """
 WAIT_A_WHILE = f"{WAIT} --timeout {_PATIENCE}"
 WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
@@ -50,7 +50,7 @@ LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
 def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
-    """Return the next command for the reader of a message, by the kind of the message; None if it only had to be read.
+    """Return the next command for the reader of a message, according to its kind; None if it only had to be read.
 
     *subject* is the plan or the task that the message is about, in its present state.
     """

@@ -35,11 +35,11 @@ HELD = "held:"
 _TITLE = 48
 _TITLE_IN_REMINDER = 60
 _RESULT = 1200
-"""Characters of a blocker's result that a row has."""
+"""How many characters of a blocker's result a row shows."""
 _OFFER_LASTS = 15.0
-"""Seconds for which a ready task is left to the agent that was offered it first. Models take about ten for a step."""
+"""Seconds for which a ready task is reserved for the first agent offered it. Models take about ten for a step."""
 _SOON = 0.25
-"""The part of a lease at the end of which its owner is warned."""
+"""The last fraction of a lease, in which its owner is warned that it ends soon."""
 _CAN_WAIT = (
     Event.REVIEW_ACCEPTED,
     Event.TASK_EDITED,
@@ -47,14 +47,14 @@ _CAN_WAIT = (
     Event.TASK_ASSIGNED_BLOCKED,
     Event.TASK_READY,
 )
-"""Events that can wait until their reader has finished what it does now."""
+"""Events that can wait until their reader has finished its present work."""
 _MOST_SEARCHED = 50
-"""Messages that are searched for a question of the owner that is not answered."""
+"""How many messages are searched for an unanswered question of the owner."""
 
 
 def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
     """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the tasks
-    for which the owner waits, and the state of its plan. *all_plans* are the plans of the team.
+    that the owner waits for, and the state of its plan. *all_plans* are the plans of the team.
 
     The owner waits for the blockers and, once it has stored its result, for the tasks of `after` that have not ended.
     """
@@ -96,8 +96,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
 
 
 def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
-    """Return the status and the id of the owner's newest plan for the task, or of one approved for an earlier owner.
-    Without any, the id is None, and the status is `required` if the task needs a plan, else None.
+    """Return the status and the id of the owner's newest plan for the task, or of one approved for an earlier owner. If
+    there is no such plan, the id is None, and the status is `required` if the task needs a plan, else None.
     """
     for plan in reversed(all_plans):
         if plan.task == task.id and plan.from_ == task.owner:
@@ -124,8 +124,8 @@ def to_review(store: Store, team: Team, caller: Caller) -> list[str]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """Return the next command for a caller that has just finished something. The first of these that exists: to review
-    a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
+    """Return the next command for a caller that has just finished something. It is the first of these that applies: to
+    review a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
     """
     if waiting := to_review(store, team, caller):
         return steps.review(waiting[0], may_claim(team, caller))
@@ -179,8 +179,8 @@ def task_of_key(key: str) -> str:
 
 
 def offer_left(store: Store, agent: Agent) -> float:
-    """Return the seconds for which the task that was offered to the agent is still reserved for it; 0 for no task, and
-    for an offer in the future, because a clock was wrong.
+    """Return the seconds for which the task that was offered to the agent is still reserved for it; 0 if no task was
+    offered, or if a wrong clock dated the offer in the future.
     """
     if not agent.offered_at:
         return 0.0
@@ -205,8 +205,8 @@ class Held:
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* that waits for no other task, if the agent can continue it, else None.
 
-    The agent can't continue if it was asked to shut down. Neither can it if it waits for the decision on a plan, or for
-    the answer to a question that it asked since the claim.
+    The agent can't continue if it was asked to shut down. Nor can it if it waits for the decision on a plan, or for the
+    answer to a question that it asked since the claim.
     """
     status_of = dependencies.stored(store, team.name)
     own_tasks = tasks.held_by(store, team.name, name)
@@ -228,8 +228,8 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
-    """Return the last message since the time *since* in which the agent *name* asked for something, unless somebody
-    wrote to the agent after it.
+    """Return the last message since the time *since* in which the agent *name* asked for something, unless somebody has
+    written to the agent since then.
     """
     last = store.last(team, MESSAGE)
     question: Message | None = None
