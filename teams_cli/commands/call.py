@@ -170,7 +170,7 @@ class Call:
 
     def likely_teams(self) -> list[str]:
         """Return the teams in which a command may have to act if it names none: the open teams. If several teams are
-        open, return only those of which the caller is a member, if there are any.
+        open, return only those that the caller is a member of, if there are any.
         """
         open_teams = self.open_teams()
         own_teams = self.own_teams(open_teams) if len(open_teams) > 1 else []
@@ -199,7 +199,7 @@ class Call:
             return None
 
     def only_team(self) -> str:
-        """Return the team to act in if none is named. Return "" if there is no team, or a choice between several."""
+        """Return the team to act in if none is named. Return "" if there is no such team, or several."""
         likely = self.likely_teams()
         return likely[0] if len(likely) == 1 else ""
 
@@ -596,7 +596,7 @@ class Attempt:
             self._end()  # the change was refused, so a repeat is a new attempt; after other failures, it is the same
 
     def _end(self) -> None:
-        """Forget the attempt: the next command with these words is a new one."""
+        """Forget the attempt, so that the next command with these words counts as a new one."""
         disk.discard(self._path)
         self._release()
 

@@ -174,7 +174,7 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
-    """Return the result of *find_news*. If the team was closed, add to the answer by whom."""
+    """Return the result of *find_news*. If the team was closed, the answer says by whom."""
 
     def find() -> News:
         try:
@@ -189,7 +189,7 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
 
 
 def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_for_news: Callable[[], News]) -> News:
-    """Show the *document* about a change at once, if possible. Then return the news for which *wait_for_news* waits."""
+    """Show the *document* about a change at once, if possible. Then return the result of *wait_for_news*."""
     is_shown_at_once = call.begin_answer(document)  # whatever ends the wait, the caller has seen the change
     if is_shown_at_once:
         call.words = words_of_news

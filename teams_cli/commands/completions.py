@@ -193,7 +193,7 @@ def land_interrupted(call: Call, task_id: str) -> None:
 
 
 def _lands_by_itself(call: Call) -> bool:
-    """Return whether completed tasks of the team are queued to land at once."""
+    """Return whether the team's completed tasks are queued for landing as soon as they are completed."""
     return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _IN_OTHER_SYSTEMS = {key: f"{key}_id" for key in ("task", "plan", "agent", "message", "shutdown")}
 _IN_OTHER_SYSTEMS["question"] = "question_id request_id"
-"""The names of these parameters in the requests of other systems."""
+"""The names that these parameters have in the requests of other systems."""
 
 
 class Parameter:
@@ -49,7 +49,7 @@ class Parameter:
     else_all = False
     """If it is left out, the command applies to all that it could name."""
     called = ""
-    """Its key in requests, if that is not its word in lower case."""
+    """Its key in requests; by default its word in lower case."""
     also = ""
     """Its names in the requests of other systems."""
     metavar = ""
@@ -245,7 +245,7 @@ class Command:
     group = ""
     """The group under which the help shows it."""
     want = ""
-    """The purpose, for the guide."""
+    """What the command is for, in the words of the guide."""
     held: str | None = None
     """The parameters that an agent with permissions below `all` may give; None if it may not run the command.
     `name=a,b` allows these values, `name=.` only its own team, and `name/` paths below its working directory. `name>`
@@ -391,7 +391,7 @@ class Command:
 
     def _check_and_split(self, values: dict[str, Any]) -> None:
         """Check that each value is within the bounds of its parameter, such as `--limit`. In a parameter that takes
-        many ids, split words that have several ids.
+        many ids, split words that contain several ids.
         """
         for parameter in self.own:
             name, value = parameter.name, values[parameter.name]

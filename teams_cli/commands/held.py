@@ -154,7 +154,7 @@ def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
 
 
 def _refuse_other_identity(holder: Holder, call: Call) -> None:
-    """Refuse a call in another team than the restricted agent's, or under another name than its own or its child's."""
+    """Refuse a call in a team other than the restricted agent's, or under a name other than its own or its child's."""
     name = call.caller.name if call.caller else ""
     if holder.agent and name != holder.agent:
         try:

@@ -170,7 +170,7 @@ def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Q
 
 
 class Gone(Exception):
-    """Raised if the person can't answer any more, because standard input was closed."""
+    """Raised when the person can no longer answer, because standard input was closed."""
 
 
 def require_person(call: Call, team: str) -> str:

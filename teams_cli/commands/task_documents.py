@@ -103,7 +103,7 @@ def _mentioned(call: Call, task: Task) -> dict[str, Any]:
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     """Add to the document, under `blocks`, the ids of the unfinished tasks that wait for the task. In a large team, add
-    nothing, because the search would take long.
+    nothing, because the search would take too long.
     """
     if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
         return document
@@ -289,7 +289,7 @@ def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
 
 
 def _claimed(task: dict[str, Any], content: Parts) -> Parts:
-    """Return lines with all that the owner of the task has to know. *content* has the text of the task, or nothing."""
+    """Return lines with all that the owner of the task has to know. *content* is the text of the task, or empty."""
     of_others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     return [
         *line(task),

@@ -101,15 +101,15 @@ def _change_one(
 
 
 def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> list[str]:
-    """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed, and return
-    them, each with its status. Return an empty list if no wait was necessary.
+    """Wait up to *wait* seconds for the tasks that must end before this task can be completed, and return them, each
+    with its status. Return an empty list if no wait was necessary.
 
     The result in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is
     claimed, and this one is completed by a later command.
 
     Raises:
         TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
-            These were shown, if possible.
+            The message or the task was shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
@@ -152,7 +152,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
 
 
 def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: bool) -> NoReturn:
-    """Show the task that was *claimed* while *task* waited for others, and refuse to complete *task* now. If it
+    """Show the task that was *claimed* while *task* waited for others, and refuse to complete *task* now. With
     *completes_later*, a later command of the caller completes it.
     """
     from teams_cli.commands import claims

@@ -161,7 +161,7 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
 
 
 def _next_step(call: Call, news: dict[str, Any]) -> str:
-    """Return the next step after a landing, a ready task and, for a leader, the end of all tasks, else ""."""
+    """Return the next step after news of a landing, a ready task or, for a leader, the end of all tasks; else ""."""
     if "landing" in news and call.caller:
         from teams_cli.teams import settings
 

@@ -132,7 +132,7 @@ def _request(
     report: str,
     client: tuple[str, str | None, Permissions | None],
 ) -> RunRequest:
-    """Return the request to run the workflow. *client* has the harness, the model and the permissions of the agents."""
+    """Return the request to run the workflow. *client* is the harness, the model and the permissions of the agents."""
     from teams_cli.runs import conduct
     from teams_cli.workflows import files
 

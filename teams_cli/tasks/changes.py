@@ -109,7 +109,7 @@ class Edit:
 
         Raises:
             InvalidValue: A text is blank or too long, or the status can't be set.
-            WrongUsage: Nothing is to be changed, or options contradict each other.
+            WrongUsage: No change is given, or options contradict each other.
         """
         if self.force and not self.owner:
             raise errors.WrongUsage("--force needs --owner", "It assigns a task although its owner is at work.")
@@ -371,7 +371,7 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -> None:
-    """Before a task's check is run, refuse an edit that could not finish the task even if the check passed."""
+    """Refuse an edit that could not finish the task even if its check passed, so that the check need not be run."""
     passed = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
     edit_after_check = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=passed)
     _changed(store, task, edit_after_check.having(attaches_files=edit.attaches_files), standing)

@@ -39,7 +39,7 @@ def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
 
 
 class Blocker:
-    """A task for which another task waits: its id and its status, which may also be `missing` or `unreadable`."""
+    """A task that another task waits for: its id and its status, which may also be `missing` or `unreadable`."""
 
     def __init__(self, id: str, status: str) -> None:
         self.id = id

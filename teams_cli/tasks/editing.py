@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Team
 
 _TEXTS = frozenset({"title", "description"})
-"""The fields that say what is to be done."""
+"""The fields that describe the work to do."""
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
 """The maximum number of characters of a changed description in a notice, and of a note in the history."""

@@ -1,4 +1,4 @@
-"""Evidence: files that are attached to a task, of which the team keeps copies."""
+"""Evidence: files that are attached to a task. The team keeps copies of them."""
 
 from __future__ import annotations
 

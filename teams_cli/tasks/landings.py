@@ -1,4 +1,5 @@
-"""Landings: the queue of completed work that is to be merged into the team's branch, and the outcome of each landing.
+"""Landings: the queue of completed work that waits to be merged into the team's branch, and the outcome of each
+landing.
 
 queued ⇄ checking → landed | red | conflict | refused
 

@@ -278,7 +278,7 @@ def is_left_to_former_owner(task: Task, name: str) -> bool:
 
 
 def previous_loss(task: Task) -> Note | None:
-    """Return the note on how the previous owner of the task, which is in progress again, lost it. The note's *owner* is
+    """Return the note on how the previous owner of the task, which is in progress again, lost it. The note's `owner` is
     that previous owner, who may have left uncommitted work. Return None if nobody lost the task, or if its present
     owner had released it before.
     """

@@ -259,7 +259,7 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
     """Return the fields of a task that the board shows. Empty fields are left out, except for `blocked`. *waiting* is
-    the number of tasks that wait for this one, and *moves* has the statuses that the person may give it.
+    the number of tasks that wait for this one, and *moves* are the statuses that the person may give it.
     """
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)

@@ -121,7 +121,9 @@ def wait(
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark notices as read that only inform the agent of the task, plan or landing in *news*, which a wait showed."""
+    """Mark as read the notices that only inform the agent of the task, plan or landing in *news*, which a wait
+    showed.
+    """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:
         from teams_cli.tasks.landings import LANDING
@@ -225,7 +227,7 @@ def landing_over(
 
 
 def all_settled(store: Store, team: str) -> Condition:
-    """Return the condition that no task of the team can go on: see `overviews.settled`."""
+    """Return the condition that no task of the team can go on, because each has ended or can never become ready."""
 
     def settlement(alarm: Alarm) -> Document | None:
         settled = overviews.settled(store, team, alarm=alarm)

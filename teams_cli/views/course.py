@@ -143,7 +143,7 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
 
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
-    """Return how fast tasks were completed lately, and an estimate of the end, or the reason why there is none."""
+    """Return how fast tasks were completed recently, and an estimate of the end, or the reason why there is none."""
     completion_times = [t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at]
     ages = [max(0.0, (now - parse_rfc3339(completed_at)).total_seconds()) for completed_at in completion_times]
     latest_ages = sorted(age for age in ages if age <= _ONE_DAY)[:_RECENT]  # seconds since the completions

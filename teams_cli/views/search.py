@@ -63,8 +63,8 @@ class Wanted:
 def search(
     store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
-    """Return the newest texts that meet the conditions *wanted*, at most *limit*, the newest first. *places* says where
-    to search, such as in `messages`. If it is empty, everything except the history is searched.
+    """Return the newest texts that meet the conditions *wanted*, at most *limit*, the newest first. *places* names what
+    to search, such as `messages`. If it is empty, everything except the history is searched.
 
     Raises:
         InvalidValue: The query has no letter or digit.
