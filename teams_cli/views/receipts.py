@@ -138,7 +138,7 @@ def _is_gone(store: Store, team: Team, name: str) -> bool:
 
 
 def due(store: Store, team: Team) -> str:
-    """Return the time until which a message that is sent now must be acknowledged."""
+    """Return the time by which a message that is sent now must be acknowledged."""
     from teams_cli.teams import settings
 
     return rfc3339(later(store.now(), float(settings.value(team, "ack_timeout"))))
@@ -175,7 +175,7 @@ def overdue(store: Store, team: str, sender: Agent) -> list[dict[str, Any]]:
 
 
 def _is_due(store: Store, entry: Awaited) -> bool:
-    """Return whether the time until which the message must be acknowledged has passed."""
+    """Return whether the time by which the message must be acknowledged has passed."""
     return seconds_since(entry.due, store.now()) >= 0
 
 
