@@ -345,7 +345,9 @@ def _run(
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run the hook *command* as after a tool call. Return a finding that says whether it shows the agent's mail."""
+    """Run the hook *command* in the way in which a client runs it after a tool call. Return a finding that says whether
+    the hook shows the agent's mail.
+    """
     name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
     dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})

@@ -111,7 +111,7 @@ def is_like_id(word: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Return whether *text* is a number from 1, in at most 12 ASCII digits without leading zeros."""
+    """Return whether *text* is a whole number of at least 1, in at most 12 ASCII digits without leading zeros."""
     return len(text) <= 12 and text.isdecimal() and text.isascii() and text[0] != "0"
 
 

@@ -135,10 +135,10 @@ class Checkout:
         return [entry[3:] for entry in entries if entry not in ignored]
 
     def hidden(self, since: float) -> list[str]:
-        """Return the files that `uncommitted` misses because git was told to skip them: files that are marked as
-        unchanged, and files that a new rule ignores. A rule is new if the branch added it, or if it was added to the
-        data of this repository after *since* (seconds since 1970). Directories that are ignored as a whole are left
-        out, because build tools make them.
+        """Return the files that `uncommitted` misses because git was told to skip them: files with the mark
+        `assume-unchanged` or `skip-worktree`, and files that a new rule ignores. A rule is new if the branch added it,
+        or if `info/exclude` or the configuration of this repository was changed after *since* (seconds since 1970).
+        Directories that are ignored as a whole are left out, because build tools make them.
         """
         entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         # A file to skip has the letter S, and a file to take as unchanged has a small letter.

@@ -161,7 +161,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether nobody else has the commits of the checkout, and no landing will merge them."""
+    """Return whether the checkout has commits that exist nowhere else and that no landing will merge."""
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False
     from teams_cli.agents import checkouts, git, merging

@@ -310,7 +310,9 @@ def restart(
     earlier: Message | None = None  # the message of an earlier restart, if this command repeats that restart
 
     def last_message(session: Session) -> Message | None:
-        """Return the message that last interrupted the agent; None if that message did not ask for a restart."""
+        """Return the message that last interrupted the agent, whose number is `session.interjected`; None if that
+        message did not ask for a restart.
+        """
         fetched = store.fetch(team, MESSAGE, [session.interjected], [])
         return fetched[0] if fetched and fetched[0].about == BEGIN_AGAIN else None
 

@@ -29,8 +29,8 @@ def without_comments(text: str) -> str:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with blanks in place of each match of the *pattern*. The pattern also matches whole strings,
-    which are kept, so that it matches nothing inside a string.
+    """Return the text with blanks in place of each match of the *pattern*, except strings. The pattern matches a string
+    as a whole, so that it matches nothing inside the string.
     """
 
     def replacement(match: re.Match[str]) -> str:

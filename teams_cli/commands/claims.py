@@ -160,7 +160,7 @@ def _complete_asked(call: Call) -> list[dict[str, Any]]:
 
 
 def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
-    """Wait up to *wait* seconds for news that asks the caller for something, and add the news to the answer."""
+    """Wait up to *wait* seconds for news that the caller should act on, and add the news to the answer."""
     from teams_cli.views import concerns, steps
     from teams_cli.views.concerns import Wanted
 

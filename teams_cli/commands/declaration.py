@@ -126,7 +126,7 @@ class Parameter:
 
     @property
     def shown(self) -> str:
-        """The parameter as an error names it: its first flag, or its word in the usage if it has no flags."""
+        """The name of the parameter in errors: its first flag, or its placeholder in the usage line if it has none."""
         return self.usage if self.positional else self.flags[0]
 
     @property

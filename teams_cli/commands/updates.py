@@ -171,7 +171,9 @@ def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: 
 
 
 def _show_mail(call: Call) -> bool:
-    """Show the caller its unread messages if the answer can begin before the command ends. Return whether it can."""
+    """Show the caller its unread messages if output may already be printed while the command runs. Return whether it
+    may.
+    """
     from teams_cli.commands import claims, waiting
     from teams_cli.messages.messages import Message
     from teams_cli.views import mail

@@ -92,7 +92,7 @@ else:
 
 
 def _signal_and_seconds(pair: list[Any]) -> list[Any]:
-    """Check a pair: a signal, and the seconds until the next one. A client is ended by a list of such pairs."""
+    """Check a pair: a signal, and the seconds until the next one. A list of such pairs says how to end a client."""
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:

@@ -289,7 +289,7 @@ _BLANK = " \t\n\r"
 
 
 class _ScannerSettings:
-    """The settings that make the interpreter's scanner parse JSON as `json.loads` does."""
+    """The settings with which Python's built-in JSON scanner parses as `json.loads` does."""
 
     strict = True
     object_hook = object_pairs_hook = None

@@ -191,7 +191,9 @@ def state_of(task: Task) -> str:
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member *name* by *by*, with a notice to *name* unless *name* is *by*."""
+    """Return a copy of *task* in which the member *by* has assigned it to the member *name*. Unless *name* is *by*, the
+    copy also holds a notice that is still to be sent to *name*. If *name* is the assignee already, return *task*.
+    """
     if task.assignee == name:
         return task
     changed = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -203,9 +205,10 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 
 def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """Return the *draft* of a task, assigned to the member *name* by the member *by*. It owes *name* a notice, unless
-    *name* is *by*. *status_of* maps the ids of tasks to their statuses. The notice lacks the number of the task, which
-    `Task.numbered` adds.
+    """Return the *draft* of a task, assigned to the member *name* by the member *by*. Unless *name* is *by*, the draft
+    also holds a notice that is still to be sent to *name*. *status_of* maps the ids of tasks to their statuses.
+
+    A draft has no id yet. `Task.numbered` adds the id to the text and the uid of the notice.
     """
     if name == by:
         return draft.having(assignee=name)

@@ -151,7 +151,7 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second attempt with the command *again* succeeds.
+    error shows the change and *again*, the command to repeat, which then succeeds.
     """
     edits = _notes_of_others(task, owner, ("edited",))
     if not any("description" in (note.changed or ()) for note in edits):

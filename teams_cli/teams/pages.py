@@ -31,7 +31,7 @@ class Page(Record):
     """One page. `version` counts its changes from 1.
 
     A removed page is kept without its text. If a page is written under the same key again, it gets the next version. So
-    an agent that has read an old version never takes the new page for it.
+    an agent never mistakes the new page for the old version that it has read.
     """
 
     key: Name

@@ -157,7 +157,9 @@ class Facts:
         return is_given or (change == "task claimed" and actor == name)
 
     def _best_ready(self, most: int) -> list[Task]:
-        """Return the best *most* tasks that the caller can claim, and one more if there are more."""
+        """Return the best tasks that the caller can claim: up to *most*, and one more if there are further tasks, so
+        that the caller of this function sees that there are.
+        """
         if self._unread_ready is None:
             self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
         while len(self._ready) <= most and (task := next(self._unread_ready, None)):
@@ -214,7 +216,9 @@ class Facts:
         return facts, offer, has_more and is_left_to_others
 
     def done(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that all tasks have ended, if so; {} for a leader and for an agent that is not a member."""
+        """Return the fact that all tasks have ended, by its key; None in its place if the key is in *reported*. Return
+        {} if a task has not ended, and always for a leader and for an agent that is not a member.
+        """
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews

@@ -282,7 +282,8 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
 
 
 def awaits_shutdowns(store: Store, team_name: str, name: str) -> bool:
-    """Return whether members that the agent *name* asked to shut down have not answered yet.
+    """Return whether the agent *name* still waits for answers to its requests to shut down: a member has not decided
+    yet, or has approved and the notice of this is not sent yet.
 
     The requests are read before the team, and whoever calls this reads the mail afterwards. So an answer that arrives
     meanwhile is not missed: it is either in the team's list of unsent notices or in the mail.

@@ -229,7 +229,9 @@ class StateReader:
         return bytes(shown) + data[position:]
 
     def _note_command(self, command: bytes) -> None:
-        """Record the query or the state in *command*, an operating system command (OSC)."""
+        """Record what *command*, the text of an OSC escape sequence, holds: the question whether the terminal
+        understands reports of the client's state, or such a report, or a title of the window that shows the state.
+        """
         state = None
         if command == _QUERY:
             self.is_queried = True

@@ -117,8 +117,8 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record the terminal in which the agent sits now. The record still says for which messages the agent was woken
-    before.
+    """Record the terminal in which the agent sits now. The other fields of an earlier record stay, such as the newest
+    message for which the agent was woken. A new process has not been woken yet, so `wakes` is 0 again.
     """
     now = teams.now(store)
     fields: dict[str, Any] = {

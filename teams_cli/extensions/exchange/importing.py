@@ -40,7 +40,8 @@ _LONGEST_ID = 255
 class Outcome:
     """The outcome of an import: the *created* tasks, and the *changed* fields of each task. *kept* has the fields of
     each task that changed in the source, but keep the team's value. *unchanged* is the number of tasks without changed
-    or kept fields. *left_out* maps each kind of thing that was not imported to the keys of the items that have it.
+    or kept fields. *left_out* maps a description of what was not imported, such as "relation duplicates", to the keys
+    of the items that have it.
     """
 
     created: list[Task] = field(default_factory=list)

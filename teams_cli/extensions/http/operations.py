@@ -54,9 +54,9 @@ class Operations:
         """Run the command of a request. Return its document, and the call, which lists the damaged records.
 
         Raises:
-            TeamsError: The command refuses.
+            TeamsError: The command failed or was refused.
             RequestRefused: Too many other requests wait.
-            Departed: The client left.
+            Departed: The client closed the connection.
         """
         sender = requests.Sender(command, arguments)
 

@@ -59,9 +59,11 @@ def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
 
 
 def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge of *base* and *head*, if a commit of the branch has exactly the files of an
-    *earlier* merge commit. The branch then has the changes that this merge brought, although the history no longer
-    shows the merge. Return "" if no commit has these files.
+    """Merge *base* and *head* as if the branch still had an *earlier* merge that a rewrite dropped. Return the tree of
+    the merge; "" if no commit of the branch has exactly the files of an earlier merge commit, or if conflicts are left.
+
+    A commit with these files shows that the branch has the changes that the earlier merge brought, although the history
+    does not say so. With the history, git does not merge these changes a second time.
     """
     trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:

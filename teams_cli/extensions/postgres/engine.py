@@ -267,7 +267,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing: every record that a server shows is durable, unless the server's settings give this up."""
+        """Do nothing: every record that a server shows is durable, unless the server is configured otherwise."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)

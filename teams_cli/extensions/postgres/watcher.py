@@ -95,8 +95,8 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send *data* after the data that is still unsent. If too much is unsent then, one line replaces all unsent
-        lines but the first, a part of which may have been sent.
+        """Send *data* after the data that is still unsent. If this is too much, send a line that stands for every topic
+        instead. It replaces all unsent lines except the first, because a part of the first may have been sent.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:

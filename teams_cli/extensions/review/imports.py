@@ -1,5 +1,5 @@
-"""Finds imports and uses of modules and names that the repository does not have, or that the change removed; in Python
-and in scripts.
+"""Finds imports and uses of modules and names that the repository does not have, or that the change removed. It looks
+at Python and at scripts, which are files in JavaScript or TypeScript.
 """
 
 from __future__ import annotations

@@ -362,7 +362,7 @@ def try_patch(
     repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
 ) -> list[Finding]:
     """Run tests in a copy of the checkout. Return a finding for each test that fails with the patch but not without it.
-    If *is_applied* is True, the checkout has the patch already, and the copy is first made without it.
+    If *is_applied* is True, the checkout has the patch already, and the patch is first taken out of the copy.
 
     Raises:
         GitFailed: The patch does not fit.

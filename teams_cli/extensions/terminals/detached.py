@@ -205,9 +205,11 @@ class Detached(Wrapper):
         return ready
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
-        """Handle the messages of viewers, and accept new viewers. When it is time, give the client's terminal its last
-        row back, and send the next signal that ends the client. Always return True, because the client runs on without
-        viewers.
+        """Handle the messages of viewers, and accept new viewers. Always return True, because the client runs on
+        without viewers.
+
+        Also do what is due: give the client's terminal the row back that it lost so that the client draws again, and
+        send the next signal to a client that is being ended.
         """
         viewers_with_messages = [viewer for viewer in self.viewers if viewer in ready]
         for viewer in viewers_with_messages:
