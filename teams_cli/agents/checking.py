@@ -114,7 +114,8 @@ class _CheckRun:
         checkout, in which other agents may work, has uncommitted files.
         """
         last_outcome = checks.of(self.task)
-        names = work.uncommitted(checkout, last_outcome.left if last_outcome else None)
+        left_by_last_check = last_outcome.left if last_outcome else None
+        names = work.uncommitted(checkout, without=left_by_last_check)
         if names and checkout.is_main:
             return self._check_in_temporary_checkout(checkout, names)
         refuse_dirty(self.task, names, checkout.top)

@@ -307,7 +307,7 @@ def restart(
     by = standing.caller.name
     body = _text_of_restart(store, team, by, agent, fresh)
     request = f"{by}~{messages.checked_uid(uid)}" if uid is not None else None
-    earlier: Message | None = None  # the message of an earlier restart, if this command repeats that restart
+    earlier: Message | None = None  # the message that asked for the restart, if an earlier command has sent it
 
     def last_message(session: Session) -> Message | None:
         """Return the message that last interrupted the agent, whose number is `session.interjected`; None if that
@@ -330,7 +330,8 @@ def restart(
             restarted = restarted.having(restarted=request)
         is_undelivered = session.interjected > session.delivered
         earlier = last_message(session) if is_undelivered else None
-        if earlier or restarted.restart_notice:  # an earlier restart has not taken effect yet
+        if earlier or restarted.restart_notice:
+            # An earlier restart has not taken effect yet: its message is undelivered, or its notice is not even sent.
             return restarted
         uid_of_turn = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
         notice = Owed(to=agent, message=body, uid=uid_of_turn, by=by, about=BEGIN_AGAIN, event="restart-asked")
@@ -339,7 +340,7 @@ def restart(
     before, after = update(store, team, SESSION, agent, with_restart)
     if before is not after:
         history.note(store, team, by, "agent restarted", agent=agent, fresh=fresh or None)
-    message = earlier or _send_restart_message(store, team, after, body)
+    message = earlier or _send_restart_message(store, team, after, body)  # sends the notice that the session owes
     if after.ended and after.interrupted:
         with suppress(errors.TeamsError):  # the waker of its machine resumes it later
             waking.wake(store, standing.team, standing.caller.config, [agent], by, environ)

@@ -121,11 +121,14 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
     resume = ", ".join(f"`teams interject {name} TEXT`" for name in pair)
     body = f"{agent} and {by} are paused, because of {agent}: {reason}. To resume: {resume}"
-    leader, uid = teams.get(store, team).leader, ""
+    leader = teams.get(store, team).leader
+    uid = ""
 
     def paused(session: Session) -> Session:
         nonlocal uid
-        if session.agent == pair[0]:  # this agent is paused first; the notice of the second agent gets the same uid
+        # Both sessions owe the same notice. Its uid comes from the agent that is paused first, also if the other
+        # process has paused this agent already.
+        if session.agent == pair[0]:
             uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
         notice = Owed(to=leader, message=body, uid=uid, event="agents-paused")
         if session.state == "done":

@@ -171,7 +171,7 @@ class ClientProcess:
         reason: Reason | None = None
         stop_at, looked_at = 0.0, time.monotonic()
         asked_at = float("-inf")  # *to_stop* is asked at once
-        while not self._has_ended(pidfd, 0):
+        while not self._wait_for_end(pidfd, 0):
             now = time.monotonic()
             if reason is None and now - asked_at >= _ASK_AGAIN:
                 asked_at = now
@@ -192,7 +192,7 @@ class ClientProcess:
                 asked_at = float("-inf")  # ask at once
         return False, reason
 
-    def _has_ended(self, pidfd: int | None, timeout: float) -> bool:
+    def _wait_for_end(self, pidfd: int | None, timeout: float) -> bool:
         """Wait at most *timeout* seconds for the client to end, and return whether it ended."""
         if pidfd is not None:
             return bool(select.select([pidfd], [], [], timeout)[0])
@@ -203,13 +203,13 @@ class ClientProcess:
         """Wait at most a second for the client's end or a change in the team. Returns whether there may be a change."""
         changes = watch.fileno()
         if changes is None or pidfd is None:  # `select` can't wait for both: look again after each pause
-            self._has_ended(pidfd, _PAUSE)
+            self._wait_for_end(pidfd, _PAUSE)
             return True
         if not watch.wait(0):
             if changes not in select.select([pidfd, changes], [], [], 1.0)[0]:
                 return bool(watch.slow)  # a slow watch reports changes late
-            watch.wait(0)
-        self._has_ended(pidfd, _PAUSE)  # several changes often come together: look once for all
+            watch.wait(0)  # takes the change, so that the next call does not return for it
+        self._wait_for_end(pidfd, _PAUSE)  # several changes often come together: look once for all
         return True
 
     def _interrupt(self) -> None:

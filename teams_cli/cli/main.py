@@ -253,7 +253,9 @@ def _around_sleep(asleep: bool) -> None:
     """
     import signal  # slow to import; few commands sleep
 
-    from teams_cli.cli import output  # noqa: F401  # for the report, before another version may be installed
+    # After SIGTERM, the command needs this module to say how to continue. It is imported before the sleep, because
+    # another version of `teams` may be installed meanwhile.
+    from teams_cli.cli import output  # noqa: F401
 
     if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _wake)

@@ -216,14 +216,15 @@ def tending(call: Call) -> Callable[[Alarm], None]:
     """Return a function that waits call each time before they look for news. While landings are open, it starts the
     process that merges branches every 30 seconds, because the process may have been killed.
     """
-    due = 0.0  # when the process is next started; 0 if no landing was open at the last look
+    next_start = 0.0  # 0 if no landing was open at the last look: the next look sees whether one is open now
 
     def tend(alarm: Alarm) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + _EVERY if start_lander(call) else 0.0
-        if due:
-            alarm.ring_in(due - time.monotonic())
+        nonlocal next_start
+        if time.monotonic() >= next_start:
+            is_landing_open = start_lander(call)
+            next_start = time.monotonic() + _EVERY if is_landing_open else 0.0
+        if next_start:
+            alarm.ring_in(next_start - time.monotonic())
 
     return tend
 

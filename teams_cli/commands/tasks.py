@@ -107,15 +107,20 @@ def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
         has_others = bool(open_ids.difference(task.id for task in created))
         if has_others and not any(task.assignee for task in created):
             return
-        from teams_cli.agents import sessions  # mostly, other tasks are open, and the new ones are for all
+        from teams_cli.agents import sessions  # late, because mostly the function has returned before
 
         team = call.load_team()
         other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
         ended = sessions.that_may_have_ended(call.store, team, other_members)
-        all_if_ended = ended if not has_others and ended == other_members else []
+        have_all_ended = ended == other_members
         for task, document in zip(created, documents, strict=True):
-            if members := [name for name in ended if name == task.assignee] if task.assignee else all_if_ended:
-                document["mayNotWork"] = members
+            unaware: list[str] = []
+            if task.assignee:
+                unaware = [name for name in ended if name == task.assignee]
+            elif have_all_ended and not has_others:
+                unaware = ended
+            if unaware:
+                document["mayNotWork"] = unaware
 
     call.try_to(add_warnings)  # the tasks are created, whatever comes of this
     return documents

@@ -200,7 +200,8 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     if name == by:
         return changed
     words, event = _words_and_event(task, dependencies.stored(store, team.name))
-    body, uid = f"{task.named}{words}", f"kept-{task.id}-{os.urandom(6).hex()}"
+    body = f"{task.named}{words}"
+    uid = f"kept-{task.id}-{os.urandom(6).hex()}"
     return owing(changed, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 

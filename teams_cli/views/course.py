@@ -32,6 +32,7 @@ class Graph:
             for task in all_tasks
             if task.status not in FINISHED
         }
+        """For each unfinished task, its blockers that are not completed; an empty list if there are none."""
         self.waiting: dict[str, list[str]] = {}
         """For each blocker, the unfinished tasks that are directly blocked by it."""
         for key, blockers in self.open_blockers.items():
@@ -154,7 +155,7 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
         pace = {"perHour": per_hour, "completed": len(latest_ages), "withinSeconds": round(within)}
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
     achievable = graph.achievable
-    if not graph.open_blockers:
+    if not graph.open_blockers:  # it has an entry for each unfinished task
         document["noEstimate"] = "all tasks are settled"
     elif not achievable:
         document["noEstimate"] = "all other tasks are blocked by failed or cancelled ones"
@@ -164,7 +165,8 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
     else:
         usual_interval = (latest_ages[-1] - latest_ages[0]) / (len(latest_ages) - 1)
-        if latest_ages[0] > max(_PATIENCE, _SILENCE * usual_interval, 3 * _usual_length(graph)):
+        longest_pause = max(_PATIENCE, _SILENCE * usual_interval, 3 * _usual_length(graph))
+        if latest_ages[0] > longest_pause:
             document["noEstimate"] = "nothing was completed for a long time"
         else:
             document["estimate"] = _estimate(graph, pace, len(achievable), path)

@@ -148,10 +148,14 @@ class Facts:
 
     def _gives_a_task(self, entry: Document) -> bool:
         """Return whether the change in an *entry* of the history may have made the caller the owner of a task."""
-        name, change, actor = self.caller.name, entry.get("what"), entry.get("actor")
+        name = self.caller.name
+        change = entry.get("what")
+        actor = entry.get("actor")
         if change == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
-        if change == "task reopened":  # a task that did not land is its owner's again
+        if change == "task reopened":
+            # SYSTEM reopens a task that did not land. It then has the same owner as before, who may be the caller. A
+            # task that a member reopens has no owner.
             return bool(actor == SYSTEM)
         is_given = entry.get("to") == name or (change == "task rejected" and entry.get("owner") == name)
         return is_given or (change == "task claimed" and actor == name)

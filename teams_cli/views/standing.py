@@ -142,10 +142,11 @@ def _silent_for(silent: float) -> str:
 
 def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Task], overview: Overview) -> str:
     """Describe the ready tasks and the idle members; if nobody works, the blocked tasks and who was seen last."""
-    ready = len(overview.ready) + overview.free
+    ready = len(overview.ready) + overview.free  # `free` counts the ready tasks that are not in `ready`
     blocked = overview.counts["pending"] - ready
-    assigned = text.listed([f"{task.id} for {task.assignee}" for task in overview.ready if task.assignee], _MOST_NAMED)
-    ready_in_words = f"{ready} ready{f' ({assigned})' if assigned else ''}" if ready else ""
+    ready_in_words = f"{ready} ready" if ready else ""
+    if assigned := [f"{task.id} for {task.assignee}" for task in overview.ready if task.assignee]:
+        ready_in_words += f" ({text.listed(assigned, _MOST_NAMED)})"
     if in_progress:
         busy = {team.leader, *(task.owner for task in in_progress)}
         idle = []
@@ -157,7 +158,8 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
         return "; ".join(filter(None, (ready_in_words, idle_in_words)))
     if not overview.counts["pending"]:
         return ""
-    counts = list(filter(None, (ready_in_words, f"{blocked} blocked" if blocked else "")))
+    blocked_in_words = f"{blocked} blocked" if blocked else ""
+    counts = filter(None, (ready_in_words, blocked_in_words))
     if others := _others(team, reader):
         seen_at, name = max((_last_heard_of(store, team, member), member.agent_id) for member in others)
         last_heard = f"last seen: {name}, {length(seconds_since(seen_at, store.now()))} ago"

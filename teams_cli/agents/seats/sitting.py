@@ -146,7 +146,8 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
     note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid, arrival.state in terminals.IN_TURN)
-    if before is draft or before.pid != arrival.pid:  # the first client of the agent, or another one
+    is_first_client = before is draft  # `upsert` returns the draft if there was no record
+    if is_first_client or before.pid != arrival.pid:
         history.note(store, team, name, "terminal joined", client=arrival.client)
 
 

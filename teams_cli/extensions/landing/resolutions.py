@@ -66,10 +66,11 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
     does not say so. With the history, git does not merge these changes a second time.
     """
     trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
-    for commit, _, theirs in earlier:
-        if git.output_of(repository, "rev-parse", f"{commit}^{{tree}}") in trees_of_branch:
-            # A commit with the files of *head* that is also a merge of *theirs*, as before the branch was rewritten.
-            arguments = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
+    for merge_commit, _, merged_into_branch in earlier:
+        if git.output_of(repository, "rev-parse", f"{merge_commit}^{{tree}}") in trees_of_branch:
+            # This commit is made only for the merge: it has the files of *head*, and the parent that the rewrite lost.
+            parents = ("-p", head, "-p", merged_into_branch)
+            arguments = ("commit-tree", f"{head}^{{tree}}", *parents, "-m", "with its history")
             with_history = git.must(repository, *arguments, variables=git.NOBODY).strip()
             tree, conflicts = _merge(repository, base, with_history)
             if tree and not conflicts:

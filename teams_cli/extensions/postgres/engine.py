@@ -157,10 +157,11 @@ class PostgresStore(Store):
             connection: Connection, change_id: str, note_answer: Callable[[tuple[list[R], str]], None]
         ) -> tuple[list[R], str]:
             take = f"{TAKE}, pg_current_xact_id()::xid::text"
-            [(last, revision)] = connection.begin(take, [team, kind.name, count], kind.while_closed)
+            counter = [team, kind.name, count]
+            [(last, revision)] = connection.begin(take, counter, even_in_closed_team=kind.while_closed)
             records = kind.with_numbers(last - count + 1, count, make)
             keys, labels, bodies, topics = _columns(kind, records)
-            note_answer((records, revision))
+            note_answer((records, revision))  # the commit may succeed although its reply is lost
             values = [team, kind.name, keys, labels, bodies]
             connection.commit(*self.session.as_change(_CREATE_ALL, values, change_id, team, topics))
             return records, revision
@@ -255,11 +256,12 @@ class PostgresStore(Store):
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[None], None]) -> None:
             revisions = [revision for _, revision in changed]
-            locked = connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)
+            to_lock = [keys, revisions, team, kind.name]
+            locked = connection.begin(_LOCK_ALL, to_lock, even_in_closed_team=kind.while_closed)
             if len(locked) < len(keys):  # only records that still have their revision were locked
                 connection.roll_back()
                 raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Read it again.")
-            note_answer(None)
+            note_answer(None)  # the commit may succeed although its reply is lost; this job has no other answer
             values = [keys, labels, bodies, team, kind.name]
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
 
@@ -286,10 +288,11 @@ class PostgresStore(Store):
         """Store a message under the next number, and return it. Raise Taken if a message has this uid already."""
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[R], None]) -> R:
-            [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
+            counter = [_checked(team), kind.name, 1]
+            [(number,)] = connection.begin(TAKE, counter, even_in_closed_team=kind.while_closed)
             message = kind.with_number(record, number)
             values = [team, number, uid, list(to), encode(message).decode()]
-            note_answer(message)
+            note_answer(message)  # the commit may succeed although its reply is lost
             topics = {"message", *(f"message/{name}" for name in to)}
             connection.commit(*self.session.as_change(_APPEND, values, change_id, team, topics))
             return message

@@ -100,7 +100,8 @@ class Waiter:
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
-            self._unsent = self._unsent[: self._unsent.index(b"\n") + 1] + b"*\n"  # `*` stands for every topic
+            first_line = self._unsent[: self._unsent.index(b"\n") + 1]
+            self._unsent = first_line + b"*\n"  # `*` stands for every topic
         self.catch_up()
 
     def catch_up(self) -> None:

@@ -160,7 +160,9 @@ class HostWatch:
         if not isinstance(self._watch, AttachedWatch):
             return max(self._look_at - now, 0.0)
         seconds_to_close = _QUIET - (now - self._quiet_since)
-        return seconds_to_close if seconds_to_close > 0 else _SILENT
+        if seconds_to_close > 0:
+            return seconds_to_close
+        return _SILENT  # the connections are closed; a watcher that sends nothing during this sleep is silent
 
     def _move_if_due(self) -> None:
         """If it is time to look for a watcher, use the one that is running, or start one. If none has been running for
