@@ -226,7 +226,8 @@ class Budget:
     @property
     def raised_by(self) -> str:
         """The command that raises the budget."""
-        return f"teams set {SETTING} TOKENS{f' --for {self.of}' if self.of else ''}"
+        for_whom = f" --for {self.of}" if self.of else ""
+        return f"teams set {SETTING} TOKENS{for_whom}"
 
     def to_document(self) -> dict[str, Any]:
         """Return the budget as JSON. `of` is the agent or the run that the budget limits, or null for the team."""

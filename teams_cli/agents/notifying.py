@@ -152,7 +152,8 @@ def run(command: str, events: Event, environ: Mapping[str, str]) -> str:
     if done.returncode == 0:
         return ""
     reason = done.stderr.decode(errors="replace").strip()[-_MOST_TEXT:]
-    return f"exit status {done.returncode}{f': {reason}' if reason else ''}"
+    status = f"exit status {done.returncode}"
+    return f"{status}: {reason}" if reason else status
 
 
 def _command(team: Team, event: str) -> str:

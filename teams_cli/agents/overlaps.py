@@ -326,7 +326,9 @@ class _LastComparison:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self.commit, self.states, self.written_at = "", dict[str, str](), 0.0
+        self.commit = ""
+        self.states: dict[str, str] = {}
+        self.written_at = 0.0
         try:
             with open(path, encoding="utf-8") as file:
                 document = json.load(file)

@@ -129,7 +129,8 @@ def all_of(store: Store, team: str) -> list[Worktree]:
     for session in ending.all_of(store, team, []):
         if not session.worktree or not session.branch:
             continue
-        path, branch, checkout = session.worktree, session.branch, session.checkout or ""
+        path, branch = session.worktree, session.branch
+        checkout = session.checkout or ""
         if os.path.isdir(path) or _can_be_made_again(path, branch, checkout):
             worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
     # The other worktrees in the team's folder belong to agents whose record is missing or damaged.

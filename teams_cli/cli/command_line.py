@@ -69,7 +69,8 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         if word.startswith("--"):
             flag, equals, value = word.partition("=")
         else:  # such as `-t`, whose value may follow without a space
-            flag, equals, value = word[:2], word[2:], word[2:]
+            flag = word[:2]
+            equals = value = word[2:]
         parameter = flags.get(flag)
         if parameter is None:
             raise _mistakes().no_option(command, flag, words)

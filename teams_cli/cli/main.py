@@ -356,7 +356,8 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
     if not is_person_there():
         return None
-    sys.stderr.write(f"Allow {operation}{f' ({one_part(about)})' if about else ''}? [y/N] ")
+    about_in_brackets = f" ({one_part(about)})" if about else ""
+    sys.stderr.write(f"Allow {operation}{about_in_brackets}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

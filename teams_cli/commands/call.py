@@ -486,9 +486,13 @@ class SignsOfLife:
         takes long, it is made only if a sign of life is due (*is_due*) or the record changed, for example after a
         commit.
         """
-        worktree, commit, main_checkout = "", "", checkout
         if environment.is_worktree(checkout):
-            worktree, commit, main_checkout = checkout, environment.commit_in(checkout), ""
+            worktree = checkout
+            commit = environment.commit_in(checkout)
+            main_checkout = ""
+        else:
+            worktree = commit = ""
+            main_checkout = checkout
         store, team = self._call.store, self._call.team
         noted = presence.note_sign_of_life(
             store, team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=main_checkout

@@ -216,7 +216,9 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
     from teams_cli.views.concerns import Wanted
 
     _land_interrupted(call)
-    began, remaining, tend = time.monotonic(), timeout, call.tending()
+    began = time.monotonic()
+    remaining = timeout
+    tend = call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     reports_ready = True
     completed = _complete_asked(call)

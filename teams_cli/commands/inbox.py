@@ -279,9 +279,11 @@ def words_of_replied(answer: dict[str, Any]) -> Parts:
 
 
 def words_of_agents(document: dict[str, Any]) -> Parts:
-    rows = [
-        [
-            agent["name"] + (" (you)" if agent["name"] == document["self"] else ""),
+    rows = []
+    for agent in document["agents"]:
+        remark = " (you)" if agent["name"] == document["self"] else ""
+        row = [
+            agent["name"] + remark,
             agent["role"],
             agent_state(agent),
             str(agent["queueDepth"]),
@@ -289,8 +291,7 @@ def words_of_agents(document: dict[str, Any]) -> Parts:
             text.listed(agent.get("tasks", ()), 3) or "-",
             agent["status"] or "-",
         ]
-        for agent in document["agents"]
-    ]
+        rows.append(row)
     lines: Parts = [Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents")]
     for agent in document["agents"]:
         if worktree := agent.get("session", {}).get("worktree"):

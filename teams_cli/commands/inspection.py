@@ -327,16 +327,11 @@ def words_of_frame(frame: dict[str, Any]) -> Parts:
         [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
         for row in frame["failed"]
     ]
-    tasks = [
-        [
-            task["id"],
-            "blocked" if task["status"] == "pending" and task["blocked"] else task["status"],
-            task["priority"],
-            task.get("owner", "-"),
-            task["title"],
-        ]
-        for task in frame["tasks"]
-    ]
+    tasks = []
+    for task in frame["tasks"]:
+        is_blocked = task["status"] == "pending" and task["blocked"]
+        status = "blocked" if is_blocked else task["status"]
+        tasks.append([task["id"], status, task["priority"], task.get("owner", "-"), task["title"]])
     return [
         f"team {frame['team']} (leader {frame['leader']}{closed})",
         _course(frame["course"]),

@@ -170,10 +170,13 @@ def words_of_sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
     stopped = ", ".join(message.get("notReadBy", ()))
     notified_of_end = ", ".join(message.get("mayNotRead", ()))
-    expected = message.get("keptFor", ())
+    kept = None
+    if expected := message.get("keptFor"):
+        verb = "joins" if len(expected) == 1 else "join"
+        kept = f"kept until {text.listed(expected)} {verb}"
     return present(
         f"{message['id']}: sent to {to}",
-        f"kept until {text.listed(expected)} {'joins' if len(expected) == 1 else 'join'}" if expected else None,
+        kept,
         f"{stopped} was stopped and will not read it; see: teams list-agents" if stopped else None,
         f"{notified_of_end}: was notified that all work is done, and may not read it" if notified_of_end else None,
     )

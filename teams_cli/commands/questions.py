@@ -321,12 +321,12 @@ def words_of_answered(question: dict[str, Any]) -> Parts:
 
 
 def words_of_whole(question: dict[str, Any]) -> Parts:
-    answers = [
-        f"{answer['responder']}: {'skipped' if answer.get('skipped') else answer['content']}"
-        f"{' (late)' if answer.get('late') else ''}"
-        for answer in question["answers"]
-    ]
-    return [*words_of_asked(question), *answers]
+    lines = words_of_asked(question)
+    for answer in question["answers"]:
+        content = "skipped" if answer.get("skipped") else answer["content"]
+        late = " (late)" if answer.get("late") else ""
+        lines.append(f"{answer['responder']}: {content}{late}")
+    return lines
 
 
 def words_of_questions(questions: list[dict[str, Any]]) -> Parts:

@@ -271,12 +271,11 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
 
 def words_of_completed_too(document: dict[str, Any]) -> list[str]:
     """Return lines about the tasks that were completed now because their owner had asked for it before."""
-    checked = ", as you asked; its check passed"
-    return [
-        each
-        for task in document.get("completedToo", ())
-        for each in line(task, checked if "check" in task else ", as you asked")
-    ]
+    lines: list[str] = []
+    for task in document.get("completedToo", ()):
+        check = "; its check passed" if "check" in task else ""
+        lines += line(task, f", as you asked{check}")
+    return lines
 
 
 def words_of_claimed_too(document: dict[str, Any]) -> Parts:
@@ -385,10 +384,10 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     previous owner, they are about the present one: when it claimed the task, if that is long ago, and its files.
     """
     loss = task.get("takenOver")
-    uncommitted: Parts = [
-        f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
-        for file in task.get("uncommitted", ())
-    ]
+    uncommitted: Parts = []
+    for file in task.get("uncommitted", ()):
+        by = f" by {file['by']}" if file["by"] else ""
+        uncommitted.append(f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{by}")
     if loss is None:
         claimed_at = task.get("claimedAt")
         is_again = claimed_at is not None and is_old(claimed_at)

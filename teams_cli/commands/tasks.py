@@ -259,19 +259,20 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
     """Show the tasks as a table. It has a column for checks and reviews if any task requires them."""
     columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
-    table_rows = [
-        [
+    table_rows = []
+    for task in tasks:
+        lease = time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-"
+        row = [
             task["id"],
             _status(task),
             task["priority"],
             _owner_or_assignee(task) or "-",
             text.listed(task["openBlockers"], _BLOCKERS_IN_ROW) or "-",
-            time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
+            lease,
             age(task["createdAt"], now),
             task["title"],
         ]
-        for task in tasks
-    ]
+        table_rows.append(row)
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "verified by")
         for row, task in zip(table_rows, tasks, strict=True):

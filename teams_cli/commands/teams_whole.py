@@ -178,12 +178,12 @@ def _client_left(team: str, name: str) -> str:
 
 
 def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
-    lines: Parts = [
-        f"{row['ref']}: {_outcome(row)}, kept work"
-        if "ref" in row
-        else f"{row['team']}: {_outcome(row)}, closed {row['closedAt']}"
-        for row in rows
-    ]
+    lines: Parts = []
+    for row in rows:
+        if "ref" in row:
+            lines.append(f"{row['ref']}: {_outcome(row)}, kept work")
+        else:
+            lines.append(f"{row['team']}: {_outcome(row)}, closed {row['closedAt']}")
     if any(not row["removed"] and not row["kept"] for row in rows):
         lines.append("Nothing was removed. To remove them: teams prune --yes")
     return lines or ["no team was closed that long ago"]
@@ -196,13 +196,14 @@ def _outcome(row: dict[str, Any]) -> str:
 
 
 def words_of_risen(done: dict[str, Any]) -> Parts:
+    outcome = "created" if done["created"] else "exists"
+    members = []
+    for member in done["members"]:
+        role_not_taken = f" (not {member['said']}: members keep their role)" if "said" in member else ""
+        members.append(f"{member['name']}: {member['state']}, {member['role']}{role_not_taken}")
     return present(
-        f"{done['team']}: {'created' if done['created'] else 'exists'}; its leader is {done['leader']}",
-        *(
-            f"{member['name']}: {member['state']}, {member['role']}"
-            + (f" (not {member['said']}: members keep their role)" if "said" in member else "")
-            for member in done["members"]
-        ),
+        f"{done['team']}: {outcome}; its leader is {done['leader']}",
+        *members,
         f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
         f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
     )

@@ -218,11 +218,14 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     what_changed = ""
     if "checked" in task and task["status"] == "completed":
         seconds = task["checked"].get("seconds")
-        what_changed = f", its check passed{f' in {short_length(seconds)}' if seconds else ''}"
+        what_changed = ", its check passed"
+        if seconds:
+            what_changed += f" in {short_length(seconds)}"
     what_changed += "".join(f", {phrase}" for key, phrase in phrases.items() if key in changed)
     what_changed += ", newer work handed in" if "handedInAgain" in task else ""
     if names := task.get("notified"):
-        what_changed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
+        verb = "is" if len(names) == 1 else "are"
+        what_changed += f" ({text.listed(names)} {verb} notified)"
     lines = completions.landed_line(task, what_changed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")

@@ -216,8 +216,9 @@ def words_of_waited(news: dict[str, Any]) -> Parts:
         lines += completions.lines_of_landing(news["landing"])
     if "plan" in news:
         plan = news["plan"]
+        decision = f"{plan['id']}: {plan['status']} by {plan['decidedBy']}"
         why = plan.get("feedback") or plan.get("note")
-        lines.append(f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}")
+        lines.append(f"{decision}: {why}" if why else decision)
     lines += claims.mail_lines(news)
     if "ready" in news:
         lines.append(f"ready: {text.listed(news['ready'], _MOST_NAMED)}")
@@ -238,10 +239,11 @@ def _task(task: dict[str, Any]) -> Parts:
     from teams_cli.tasks.tasks import Task
 
     by = f" by {task['owner']}" if task.get("owner") else ""
-    why = Task.from_json(task).why_ended
+    why_ended = Task.from_json(task).why_ended
+    why = f": {why_ended}" if why_ended else ""
     if_cut = f"[cut; the whole: teams show-task {task['id']}]"
     result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, if_cut)
-    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
+    return present(f"{task['id']}: {task['status']}{by}{why}", *result)
 
 
 COMMANDS = in_group(

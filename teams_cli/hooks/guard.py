@@ -64,7 +64,9 @@ def _paths_and_command(dialect: Dialect, event: Mapping[str, Any]) -> tuple[list
     """Return the absolute paths of the files that the tool writes, and the shell command that is about to be run. The
     command is "" if the tool is no shell, or if it has already run.
     """
-    guard, tool, tool_input = dialect.guard, event.get("tool_name"), event.get("tool_input")
+    guard = dialect.guard
+    tool = event.get("tool_name")
+    tool_input = event.get("tool_input")
     if guard is None or not isinstance(tool_input, dict):
         return [], ""
     is_shell = tool in guard.shells and event.get("hook_event_name") == guard.event

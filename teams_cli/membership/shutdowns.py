@@ -133,9 +133,12 @@ def _request_notice(shutdown: Shutdown) -> Owed:
 
 def _answer_notice(shutdown: Shutdown) -> Owed:
     status = shutdown.status
+    message = f"{shutdown.agent} {status} {shutdown.id}"
+    if shutdown.answer:
+        message += f": {shutdown.answer}"
     return Owed(
         to=shutdown.requested_by,
-        message=f"{shutdown.agent} {status} {shutdown.id}{f': {shutdown.answer}' if shutdown.answer else ''}",
+        message=message,
         uid=f"{status}-{shutdown.id}",
         type="shutdown",
         by=shutdown.agent,

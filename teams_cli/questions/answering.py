@@ -186,7 +186,8 @@ def ask_human(store: Store, team_name: str, agent: str, operation: str, about: s
     Raises:
         NeedsHuman: The human refused. The error has the human's words.
     """
-    wish = f"{agent} wants to {operation}{f' ({about})' if about else ''}."
+    about_in_brackets = f" ({about})" if about else ""
+    wish = f"{agent} wants to {operation}{about_in_brackets}."
     question = _ask_permission(store, team_name, agent, operation, wish, "command")
     if allows(question):
         return True

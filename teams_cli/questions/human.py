@@ -145,8 +145,9 @@ def text_for_person(question: Question) -> str:
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
     """Return the questions and answers of the human in this team as JSON, without requests for permission."""
-    return [
-        {"question": question.question, "answer": answer.content}
-        for question in questions.all_of(store, team, [])
-        if (answer := question.answered_by_human) and not question.operation
-    ]
+    documents = []
+    for question in questions.all_of(store, team, []):
+        answer = question.answered_by_human
+        if answer and not question.operation:
+            documents.append({"question": question.question, "answer": answer.content})
+    return documents

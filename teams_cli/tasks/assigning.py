@@ -236,7 +236,9 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
     if task.assignee == by or not team.member(task.assignee):
         return free
-    body = f"{task.named} is no longer assigned to you, by {by}{f': {reason}' if reason else ''}"
+    body = f"{task.named} is no longer assigned to you, by {by}"
+    if reason:
+        body += f": {reason}"
     uid = f"unassigned-{task.id}-{os.urandom(6).hex()}"
     return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event="task-unassigned", task=task.id))
 

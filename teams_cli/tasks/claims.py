@@ -195,7 +195,7 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
         return task.notice(team.leader, body, _GIVEN_BACK, "given-back", by=by)
     if not team.member(task.owner or ""):
         return None
-    why = f"{by} released it{f' ({reason})' if reason else ''}"
+    why = f"{by} released it ({reason})" if reason else f"{by} released it"
     event = Event.TASK_RELEASED if reason else Event.TASK_LOST
     return leases.loss_notice(task, why, by=by, event=event)
 

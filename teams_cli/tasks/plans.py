@@ -174,10 +174,12 @@ def _decide(
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
         now = teams.now(store)
         decided = plan.having(status=status, decided_by=name, decided_at=now, note=note, feedback=feedback)
-        comment = note or feedback
+        message = f"{plan.id} was {status} by {name}"
+        if comment := note or feedback:
+            message += f": {comment}"
         notice = Owed(
             to=plan.from_,
-            message=f"{plan.id} was {status} by {name}{f': {comment}' if comment else ''}",
+            message=message,
             uid=f"{status}-{plan.id}",
             type="plan",
             by=name,

@@ -181,9 +181,11 @@ class Task(Record):
             return notice
         task = get(store, team, notice.about or "")
         if is_of_last:
-            kind, recipient, status, waits_for = "last", task.owner, IN_PROGRESS, task.after or []
+            kind, recipient, status = "last", task.owner, IN_PROGRESS
+            waits_for = task.after or []
         else:
-            kind, recipient, status, waits_for = "ready", task.assignee, "pending", task.blocked_by
+            kind, recipient, status = "ready", task.assignee, "pending"
+            waits_for = task.blocked_by
         try:
             blockers = [get(store, team, task_id) for task_id in waits_for]
         except errors.TeamsError:  # a missing or unreadable task counts as open

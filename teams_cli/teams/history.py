@@ -153,8 +153,9 @@ def of_closed(store: Store, team: str, tasks_in_brackets: str = "") -> errors.Wr
     """Return the error for a change in a closed team. It says who closed the team, and ends with *tasks_in_brackets*:
     how many tasks were completed, such as ` (3 of 4 tasks completed)`, or an empty text.
     """
-    by = closed_by(store, team)
+    closer = closed_by(store, team)
+    by = f", by {closer}" if closer else ""
     return errors.WrongState(
-        f"team {team} is closed{f', by {by}' if by else ''}{tasks_in_brackets}",
+        f"team {team} is closed{by}{tasks_in_brackets}",
         f"To reopen it (leader or human): teams restore-team {team}. Else you are done.",
     )

@@ -124,12 +124,13 @@ def about(member: Member, team: Team, config: Config | None) -> str:
         return ""
     definition = definition_of(member.role, team, config)
     description = definition.get("description", "").rstrip(".") if definition else ""
-    sentence = f"Your role: {member.role}: {description}." if description else f"Your role: {member.role}."
+    workflow = definition.get("workflow") if definition else None
+    sentences = f"Your role: {member.role}: {description}." if description else f"Your role: {member.role}."
     if skills := sorted(skills_of(member, team, config)):
-        sentence += f" Your skills: {', '.join(skills)}."
-    if workflow := definition.get("workflow") if definition else None:
-        sentence += f" You follow the workflow {workflow}: teams list-workflows has its file."
-    return sentence
+        sentences += f" Your skills: {', '.join(skills)}."
+    if workflow:
+        sentences += f" You follow the workflow {workflow}: teams list-workflows has its file."
+    return sentences
 
 
 def role_for(name: str, team: Team | None, config: Config | None) -> str | None:

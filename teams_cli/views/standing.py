@@ -86,7 +86,8 @@ def of_task(store: Store, team_name: str, task_id: str) -> str:
         return f"{task.id} waits for {task.review_by}'s review"
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
         return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in blockers], _MOST_NAMED)}"
-    return f"{task.id} is ready, {f'assigned to {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
+    who = f"assigned to {task.assignee}" if task.assignee else "and nobody has claimed it"
+    return f"{task.id} is ready, {who}"
 
 
 def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:

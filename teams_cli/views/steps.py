@@ -140,7 +140,8 @@ def propose(task: str) -> str:
 
 
 def revise(plan: str, task: str | None) -> str:
-    return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
+    for_task = f" --task {task}" if task else ""
+    return f"teams propose-plan TEXT{for_task} --revises {plan} {_PATIENTLY}"
 
 
 def after_decision(plan: Document) -> str | None:

@@ -257,7 +257,8 @@ def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
     """Merge *base* and the landing's commit, and return the merge commit. A conflict that the owner resolved before is
     resolved in the same way.
     """
-    repository, onto, message = landing.repository, landing.onto, landing.words(team.name)
+    repository, onto = landing.repository, landing.onto
+    message = landing.words(team.name)
     try:
         return merging.make_merge(repository, base, landing.head, message)
     except merging.Clash as clash:

@@ -232,7 +232,9 @@ def _sender(call: Call) -> str:
 
 def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Answer the message `reply_to`, or send a message to `send_to`, or without both, to all other agents."""
-    message, recipient, answered_id = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
+    message = arguments["message"]
+    recipient = arguments.get("send_to")
+    answered_id = arguments.get("reply_to")
     if answered_id is not None and recipient is not None:
         raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
     if answered_id is not None:

@@ -41,7 +41,9 @@ class Finding:
     anywhere: bool = False
 
     def __str__(self) -> str:
-        where = f"{shown(self.path)}{f':{self.line}' if self.line else ''}"
+        where = shown(self.path)
+        if self.line:
+            where += f":{self.line}"
         return f"{self.weight} {where}: {' '.join(self.message.split())} [{self.rule}]"
 
 

@@ -74,8 +74,9 @@ def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolFailed(f"{name} can't be run: {error}") from None
     if not done.stdout.strip() and done.returncode not in (0, 1):
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ToolFailed(f"{name}: {lines[-1] if lines else f'status {done.returncode}'}")
+        error_lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = error_lines[-1] if error_lines else f"status {done.returncode}"
+        raise ToolFailed(f"{name}: {reason}")
     return done.stdout.decode(errors="replace")
 
 
@@ -221,7 +222,9 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     """Return whether a row of ruff's output is a real defect, and not a false alarm. For some rules, ruff reports code
     that is usually right; such a row is a defect only if the code shows further signs of one.
     """
-    code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
+    code = row["code"]
+    start = row["location"]["row"]
+    end = row["end_location"]["row"]
     lines = content(tree, path).splitlines()
     text = "\n".join(lines[start - 1 : end])
     if code in ("F401", "F403"):  # a package's `__init__` imports names for others

@@ -355,7 +355,8 @@ def network_file_system(path: str) -> str:
     if not any(mark in table for mark in _NETWORK):
         return ""
     # The path is on the file system with the longest mount point above it; if several have this point, on the last.
-    real_path, longest, line_of_path = os.path.realpath(path), -1, ""
+    real_path = os.path.realpath(path)
+    longest, line_of_path = -1, ""
     for line in table.splitlines():
         mount_point = line.split(" ")[4].replace("\\040", " ")
         is_above_path = f"{real_path}/".startswith(mount_point.rstrip("/") + "/")
