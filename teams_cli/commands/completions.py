@@ -199,7 +199,7 @@ def _lands_by_itself(call: Call) -> bool:
 
 def start_lander(call: Call) -> bool:
     """If landings are open, start the process that merges branches (the lander), because it may have been killed.
-    Return whether this was done.
+    Return whether the process should be started again later: if landings are open, or if starting it failed.
     """
     from teams_cli.tasks import landings
 
@@ -207,8 +207,8 @@ def start_lander(call: Call) -> bool:
         lander = extensions.provided("land the queue") if landings.open_ones(call.store, call.team) else None
         if lander:
             lander(call.store, call.team, call.environ)
-    except errors.TeamsError:  # the next look tries again
-        return False
+    except errors.TeamsError:  # a later look tries again
+        return True
     return lander is not None
 
 
@@ -221,8 +221,8 @@ def tending(call: Call) -> Callable[[Alarm], None]:
     def tend(alarm: Alarm) -> None:
         nonlocal next_start
         if time.monotonic() >= next_start:
-            is_landing_open = start_lander(call)
-            next_start = time.monotonic() + _EVERY if is_landing_open else 0.0
+            should_start_again = start_lander(call)
+            next_start = time.monotonic() + _EVERY if should_start_again else 0.0
         if next_start:
             alarm.ring_in(next_start - time.monotonic())
 

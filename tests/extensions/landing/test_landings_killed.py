@@ -4,6 +4,7 @@ into order. The tests make the state that the killed lander left, while this pro
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from teams_cli.agents import merging
 from teams_cli.store.contract import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
-from tests.support.cli import ALPHA
+from tests.support.cli import ALPHA, TIMEOUT
 from tests.support.shop import CHECK, Shop, git, no_lander
+from tests.support.waits import begin, until, until_asleep
 
 pytestmark = pytest.mark.slow
 
@@ -84,3 +86,20 @@ def test_a_landing_that_moved_the_branch_is_finished_before_an_urgent_one(shop: 
     assert [(one.state, one.reason) for one in found] == [("landed", None)] * 2
     assert found[0].merge == commit and git(shop.main, "status", "--porcelain") == ""
     assert (shop.main / "bob").read_text() == (shop.main / "mia").read_text() == "new"
+
+
+def test_a_wait_starts_the_lander_later_if_it_can_not_be_started_now(shop: Shop) -> None:
+    shop.begin("bob")
+    store = shop.cli.store()
+    with no_lander(store):
+        shop.ok("bob", "land", "1", "--no-wait")
+    landers = Path(store.root, "landers")
+    landers.rename(f"{landers}.aside")
+    landers.write_text("not a directory, so the lander's lock can't be made")
+    waiting = begin(shop.cli, "mia")
+    until_asleep(waiting)
+    landers.unlink()
+    Path(f"{landers}.aside").rename(landers)
+    until(lambda: landings.get(store, ALPHA, "landing-1").state == "landed", timeout=60)
+    waiting.terminate()
+    waiting.communicate(timeout=TIMEOUT)
