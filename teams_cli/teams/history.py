@@ -1,5 +1,5 @@
 """The history of a team: a note of each change and of who made it. Notes are written after the changes, so a killed
-process may leave one out. Notes affect what agents are told, but never which changes are allowed.
+process may leave one out. Notes affect what agents are shown, but never which changes are allowed.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ _EXAMPLE = """- id: a
   reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: MEMBER}
 # all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
-# after: [a] (it may start at once, but is completed after a),
-# blocks: [task-9] (that task waits for it, also if it is in progress)
+# after: [a] (it only completes after a), blocks: [task-9] (an existing task)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
