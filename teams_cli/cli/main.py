@@ -220,7 +220,11 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         return _die()
     except errors.TeamsError as error:
         error.hint = call.in_team(error.hint or "")
-        raise
+        if as_json or not isinstance(error, errors.CheckFailed):
+            raise
+        status = _refuse(error, [])
+        _remind_after_failed_check(call)
+        return status
     _print_ending(command, call, as_json)
     return status
 
@@ -245,6 +249,17 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
         _write_stderr(
             f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}"
         )
+
+
+def _remind_after_failed_check(call: Call) -> None:
+    """Print a reminder of news, which may say why the check failed. Other refusals have none: they change nothing, not
+    even what the caller was shown.
+    """
+    notes: list[Callable[[], object]] = []
+    reminder = call.reminder(notes.append)
+    if reminder and _write_stderr(one_part(call.in_team(reminder))):
+        for note in notes:
+            call.try_to(note)  # if it fails, the news is shown again
 
 
 def _around_sleep(asleep: bool) -> None:

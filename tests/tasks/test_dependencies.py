@@ -201,6 +201,9 @@ def test_a_kept_completion_that_fails_is_left_to_its_owner(tmp_path: Path) -> No
     cli.ok("update-task", "1", *ends, agent="mia")
     cli.ok("create-task", "four", "--for", "bob", agent="lea")
     cli.ok("claim-task", "4", agent="bob")
+    cli.ok("send-message", "bob", "I moved it", agent="mia")
+    refused = cli("update-task", "2", "--status", "completed", agent="bob").stderr
+    assert "exit status 1\n" in refused and "\nmsg-5 from mia: I moved it\n" in refused
     failed = cli("update-task", "4", *ends, agent="bob")
     assert failed.status == 0 and "task-2 is not done: `test -f it`: exit status 1" in failed.stderr
     assert failed.stdout.startswith("task-4: completed by bob") and "task-2: in_progress by bob" in failed.stdout
