@@ -49,6 +49,8 @@ _BLOCKERS_IN_ROW = 2
 """How many blockers a row names at most."""
 _CHARACTERS_IN_LINE = 60
 _BLOCKERS_IN_FULL = 100
+_FEW_TO_START, _MANY_WAITING = 2, 4
+"""If at most so many tasks of a list can be started, and at least so many wait for one of them, the answer says so."""
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
     '{title: "TITLE", blockedBy: [a], for: MEMBER}]'
@@ -327,7 +329,24 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if members:
         remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
         lines.append(f"{remark}. To ask: teams send-message NAME TEXT")
-    return lines
+    return [*lines, *_bottleneck_line(created)]
+
+
+def _bottleneck_line(created: list[dict[str, Any]]) -> list[str]:
+    """If many of the new tasks wait for a single task, and hardly another one can be started, return a line that says
+    so, with the command that lets them start.
+    """
+    if sum(not task["openBlockers"] for task in created) > _FEW_TO_START:
+        return []
+    ids_by_blocker: dict[str, list[str]] = {}
+    for task in created:
+        if len(task["openBlockers"]) == 1:
+            ids_by_blocker.setdefault(task["openBlockers"][0], []).append(task["id"])
+    blocker, ids = max(ids_by_blocker.items(), key=lambda item: len(item[1]), default=("", []))
+    if len(ids) < _MANY_WAITING:
+        return []
+    command = f"teams update-task {','.join(ids)} --unblock {blocker} --after {blocker}"
+    return [f"{len(ids)} tasks wait for {blocker} alone. If they can start now, and be completed after it: {command}"]
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:

@@ -143,6 +143,20 @@ def test_a_new_task_can_block_one_that_exists(cli: Cli) -> None:
     assert len(cli.ok("get-tasks")) == 6
 
 
+def test_a_leader_hears_at_once_that_many_tasks_wait_for_one(cli: Cli) -> None:
+    def made(count: int) -> str:
+        text = "- {id: a, title: core}\n- {title: other}\n" + "- {title: t, blockedBy: [a]}\n" * count
+        return cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
+
+    assert (
+        "\n4 tasks wait for task-1 alone. If they can start now, and be completed after it: "
+        "teams update-task task-3,task-4,task-5,task-6 --unblock task-1 --after task-1\nnext: " in made(4)
+    )
+    cli.ok("update-task", "3,4,5,6", "--unblock", "1", "--after", "1", agent="lea")
+    assert "alone" not in made(3)
+    assert "alone" not in cli("create-task", "t", "--blocked-by", "1", agent="lea").stdout
+
+
 def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
     example = cli("spawn-team", "beta", agent="lea").stdout.partition("<<'.'\n")[2].removesuffix(".\n")
     keys = {field.alias or name for name, field in ListedTask.model_fields.items()} - {"prompt", "attempts", "each"}
