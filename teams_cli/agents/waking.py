@@ -148,7 +148,9 @@ def _is_retried(terminal: Terminal) -> bool:
 def _unreached(
     terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float
 ) -> list[int]:
-    """Return the *unread* messages whose senders must be notified now: the client is gone, or was woken in vain."""
+    """Return the numbers of those *unread* messages whose senders must be notified now, because the client is gone or
+    was woken in vain.
+    """
     unreported = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return unreported

@@ -49,8 +49,8 @@ class Profile(Record):
     matches `match` is used, and `path` is a path in it. *usage* finds counts of tokens in the same way: `input`,
     `cached` and `output` are paths of numbers to add, and `each` is the path of an object with counts for each model.
     `grows` means that the client counts from the beginning of its session. If only some of its versions do this, `turn`
-    has the paths of the counts for the turn alone: a count that has grown by less than the turn used was started anew
-    in this turn.
+    has the paths of the counts for the turn alone. If a count has grown by less than the turn used, the client began to
+    count anew in this turn.
 
     *once* names a known client. If options can't give a single run our hooks and our server, settings that we write for
     this client do. A failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how

@@ -22,7 +22,7 @@ from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -126,13 +126,15 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
     """
 
     def find_task() -> News:
-        if completed_too := _complete_asked(call):
-            document["completedToo"] = completed_too
-        if claims.may_claim_now(call.store, call.load_team(), call.known_caller):
-            if wait is not None:
-                from teams_cli.views.concerns import ANYTHING
+        completed = _complete_asked(call)
+        may_claim = claims.may_claim_now(call.store, call.load_team(), call.known_caller)
+        if may_claim and wait is not None:
+            from teams_cli.views.concerns import ANYTHING
 
-                return _announce_and_wait(call, document, wait, lambda: wait_and_claim(call, ANYTHING, wait))
+            return _announce_and_wait(call, document, wait, lambda: wait_and_claim(call, ANYTHING, wait, completed))
+        if completed:
+            document["completedToo"] = completed
+        if may_claim:
             try:
                 return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
             except errors.NothingReady:
@@ -203,10 +205,10 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
         return {}
 
 
-def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
+def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed: Sequence[dict[str, Any]] = ()) -> News:
     """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something more
     urgent. If another agent claims the task first, the wait goes on. Tasks that the caller asked to complete are
-    completed as soon as this is possible, and returned under `completedToo`.
+    completed as soon as this is possible, and returned under `completedToo`, after those in *completed*.
 
     Raises:
         WaitRanOut: Nothing came within *timeout* seconds.
@@ -221,7 +223,7 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
     tend = call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     reports_ready = True
-    completed = _complete_asked(call)
+    completed = [*completed, *_complete_asked(call)]
     while True:
         awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news

@@ -50,7 +50,7 @@ _BLOCKERS_IN_ROW = 2
 _CHARACTERS_IN_LINE = 60
 _BLOCKERS_IN_FULL = 100
 _FEW_TO_START, _MANY_WAITING = 2, 4
-"""If at most so many tasks of a list can be started, and at least so many wait for one of them, the answer says so."""
+"""The answer to a list of tasks warns if at most 2 of them can be started, while 4 or more wait for a single task."""
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
     '{title: "TITLE", blockedBy: [a], for: MEMBER}]'
@@ -92,7 +92,7 @@ def _create(call: Call, title: str | None, keep_for: str | None, from_: str | No
 
     if keep_for:
         refuse_stopped(call, keep_for)
-    planned = creating.Planned(title, draft, draft.blocked_by, keep_for, draft.after or (), blocked)
+    planned = creating.Planned("", draft, draft.blocked_by, keep_for, draft.after or (), blocked)
     return _documents(call, creating.create_all(call.store, call.team, call.caller, [planned]))[0]
 
 
@@ -333,8 +333,8 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _bottleneck_line(created: list[dict[str, Any]]) -> list[str]:
-    """If many of the new tasks wait for a single task, and hardly another one can be started, return a line that says
-    so, with the command that lets them start.
+    """Return a line that says how many of the new tasks wait for a single one, with the command that lets them start.
+    Return no line if few tasks wait for it, or if others can be started.
     """
     if sum(not task["openBlockers"] for task in created) > _FEW_TO_START:
         return []
@@ -345,8 +345,10 @@ def _bottleneck_line(created: list[dict[str, Any]]) -> list[str]:
     blocker, ids = max(ids_by_blocker.items(), key=lambda item: len(item[1]), default=("", []))
     if len(ids) < _MANY_WAITING:
         return []
-    command = f"teams update-task {','.join(ids)} --unblock {blocker} --after {blocker}"
-    return [f"{len(ids)} tasks wait for {blocker} alone. If they can start now, and be completed after it: {command}"]
+    from teams_cli.views import steps
+
+    step = steps.start_now(ids, [blocker])
+    return [f"{len(ids)} tasks wait for {blocker} alone. If they can start now, and be completed after it: {step}"]
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:

@@ -353,5 +353,4 @@ def _how_to_unblock(task: Task, overview: Overview) -> str:
             blockers = tuple(blocker.id for blocker in dependencies.open_blockers(waiting, overview.status_of))
             ids_by_blockers.setdefault(blockers, []).append(waiting.id)
     blockers, ids = min(ids_by_blockers.items(), key=lambda item: len(item[0]))
-    blocked_by, pronoun = ",".join(blockers), "it" if len(ids) == 1 else "them"
-    return f"to let {pronoun} start now: teams update-task {','.join(ids)} --unblock {blocked_by} --after {blocked_by}"
+    return f"to let {'it' if len(ids) == 1 else 'them'} start now: {steps.start_now(ids, blockers)}"

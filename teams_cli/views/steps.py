@@ -191,6 +191,12 @@ def complete(task: str, has_result: bool = False) -> str:
     return f"teams update-task {task} --status completed{result} --next {_PATIENTLY}"
 
 
+def start_now(tasks: Sequence[str], blockers: Sequence[str]) -> str:
+    """Return the command that lets *tasks* start now, and complete after their present *blockers*."""
+    awaited = ",".join(blockers)
+    return f"teams update-task {','.join(tasks)} --unblock {awaited} --after {awaited}"
+
+
 def after_all(stuck: list[str]) -> str:
     """Return the next command for a leader when only *stuck* tasks are left, or none."""
     return LOOK_AT_BLOCKED if stuck else CLOSE

@@ -219,8 +219,9 @@ def test_a_kept_completion_that_fails_is_left_to_its_owner(tmp_path: Path) -> No
     cli.ok("create-task", "six", "--for", "bob", agent="lea")
     cli.ok("claim-task", "6", agent="bob")
     cli.ok("update-task", "5", *ends, agent="mia")
-    done = cli("update-task", "6", *ends, agent="bob").stdout
-    assert "\ntask-3: completed by bob, as you asked; its check passed: late\n" in done
+    cli.ok("create-task", "task-6", "--for", "bob", "--blocked-by", "6", agent="lea")  # a title like an id
+    done = cli("update-task", "6", *ends, "--wait", "60", agent="bob").stdout
+    assert done.count("task-3: completed by bob, as you asked; its check passed: late\n") == 1
 
 
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
