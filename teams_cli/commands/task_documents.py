@@ -303,7 +303,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *after_line(task),
         *_mentions_line(task.get("mentions")),
         *_texts_of_others(task),
-        *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
+        *_results(of_others),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
     ]
@@ -406,10 +406,23 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     return [f"it was {loss['from']}'s, {loss['how']} {ago(loss['at'])}{heard}{doing}{why}{advice}", *uncommitted]
 
 
+def _results(blockers: list[dict[str, Any]]) -> list[str]:
+    """Return lines with the results of the *blockers*. If many are new, a line says how to read what these tasks were
+    to do. Results that the reader was shown before are not repeated, but named in one line.
+    """
+    completed = [each for each in blockers if each.get("result") or each["status"] == "completed"]
+    new = [each for each in completed if not each.get("shown")]
+    lines = [blocker_line(each) for each in new]
+    if len(new) > _FEW:
+        lines.append(f"what these were to do: teams show-task {','.join(each['id'] for each in new)}")
+    if seen := [each["id"] for each in completed if each.get("shown")]:
+        subject, pronoun = ("result", "it") if len(seen) == 1 else ("results", "them")
+        lines.append(f"{subject} of {text.listed(seen)}: you have seen {pronoun} (teams show-task {','.join(seen)})")
+    return lines
+
+
 def blocker_line(blocker: dict[str, Any]) -> str:
-    """Return a line with the result of a task; if the reader was shown that before, only the command to read it."""
-    if blocker.get("shown"):
-        return f"result of {blocker['id']}: you have seen it (teams show-task {blocker['id']})"
+    """Return a line with the result of a task."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     if_cut = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""

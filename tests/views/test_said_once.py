@@ -88,6 +88,19 @@ def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> No
     assert "result of task-1 (mia): lexer.py" in cli("claim-task", "4", agent="bob").stdout
 
 
+def test_results_that_were_shown_share_one_line(cli: Cli) -> None:
+    add_tasks(cli, "one", "two", "three", "four", "five")
+    cli.ok("create-task", "six", "--blocked-by", "1,2", agent="lea")
+    cli.ok("create-task", "seven", "--blocked-by", "1,2,3,4,5", agent="lea")
+    for key in "12345":
+        complete(cli, "mia", key, "--result", f"part {key}")
+    claimed = cli("claim-task", "6", agent="bob").stdout
+    assert "result of task-1 (mia): part 1\nresult of task-2 (mia): part 2\n" in claimed and "were to do" not in claimed
+    claimed = cli("claim-task", "7", agent="bob").stdout
+    assert "\nwhat these were to do: teams show-task task-3,task-4,task-5\n" in claimed
+    assert "\nresults of task-1, task-2: you have seen them (teams show-task task-1,task-2)\n" in claimed
+
+
 def test_an_agent_that_joins_again_is_shown_its_task_once(cli: Cli) -> None:
     """The task's whole text and the results of its blockers come with the claim, or in the first brief after
     joining.
