@@ -246,6 +246,15 @@ def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit
         dependencies.refuse_cycle(store, standing.team.name, task_id, added)
 
 
+def _refuse_needless_move(store: Store, team: str, task: Task, edit: Edit) -> None:
+    """Refuse to let the task start before a blocker, and be completed after it, if the blocker is completed already."""
+    status_of = dependencies.stored(store, team)
+    moved = [key for key in edit.unblock if key in edit.after]
+    if completed := [key for key in moved if status_of(key) == "completed"]:
+        why = f"{text.listed(completed)} is completed already, so {task.id} need not wait for it; nothing was changed"
+        raise errors.WrongState(why, f"Leave out --unblock {completed[0]} --after {completed[0]}.")
+
+
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
     """Return the statuses that a *caller* who does not own the task may give it.
 
@@ -276,6 +285,7 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
         if "review_by" in edit.fields:
             reviewer = checks.reviewer(standing, edit.fields["review_by"])
             edit = edit.having(fields={**edit.fields, "review_by": reviewer})
+        _refuse_needless_move(store, standing.team.name, task, edit)
         changed = editing.with_fields(store, changed, edit, standing.name)
     if edit.status or edit.result is not None or edit.attaches_files or edit.completes_later:
         changed = _with_status(store, changed, edit, standing)

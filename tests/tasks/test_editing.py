@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.workflows.roster import ListedTask
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli, add_tasks, complete
 from tests.tasks.conftest import told
 
 
@@ -155,6 +155,19 @@ def test_a_leader_hears_at_once_that_many_tasks_wait_for_one(cli: Cli) -> None:
     cli.ok("update-task", "3,4,5,6", "--unblock", "1", "--after", "1", agent="lea")
     assert "alone" not in made(3)
     assert "alone" not in cli("create-task", "t", "--blocked-by", "1", agent="lea").stdout
+
+
+def test_a_blocker_that_is_completed_is_not_moved_behind_the_tasks_it_blocked(cli: Cli) -> None:
+    """Otherwise the text that comes with it holds up owners who are about to complete these tasks."""
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
+    cli.ok("create-task", "three", "--blocked-by", "1", agent="lea")
+    complete(cli, "bob", "1")
+    move = ("update-task", "2,3", "--unblock", "1", "--after", "1", "--append", "Start before task-1 is on main.")
+    assert cli.refused(*move, agent="lea") == (11, "wrong_state")
+    answer = cli(*move, agent="lea").stderr
+    assert "task-1 is completed already, so task-2 need not wait for it; nothing was changed" in answer
+    assert all("description" not in cli.ok("show-task", key) for key in ("2", "3"))
 
 
 def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
