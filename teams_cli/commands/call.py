@@ -461,11 +461,7 @@ class SignsOfLife:
             if is_due:
                 from teams_cli.tasks import leases
 
-                agent, about_to_expire = leases.renew(call.store, team, agent, reading, only_leases)
-                self.record = agent
-                for task in about_to_expire:
-                    renewed = f"the lease of {task.id} was about to expire, and is renewed"
-                    call.say(f"{renewed}; your commands and waits renew it")
+                agent = self.record = leases.renew(call.store, team, agent, reading, only_leases)
             checkout = environment.checkout_around(call.workplace)
             if not (reading or only_leases):
                 self.note_work(agent, checkout, is_due)

@@ -294,41 +294,32 @@ def previous_loss(task: Task) -> Note | None:
     return loss.having(owner=loser)
 
 
-def renew(
-    store: Store, team: Team, agent: Agent, reading: bool = False, only_if_due: bool = False
-) -> tuple[Agent, list[Task]]:
+def renew(store: Store, team: Team, agent: Agent, reading: bool = False, only_if_due: bool = False) -> Agent:
     """Record that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
 
-    Return the agent's record, and its tasks whose leases were about to end. *reading* says that the command only reads,
-    which is a sign of life only if the agent has a task. With *only_if_due*, do nothing unless a quarter of the lease
-    of one of its tasks has passed.
+    Return the agent's record. *reading* says that the command only reads, which is a sign of life only if the agent has
+    a task. With *only_if_due*, do nothing unless a quarter of the lease of one of its tasks has passed.
     """
     if presence.renewed_lately(store, team, agent):
-        return agent, []
+        return agent
     own_tasks = tasks.held_by(store, team.name, agent.agent)
     if reading and not own_tasks:
-        return agent, []
+        return agent
     if only_if_due and not any(_is_renewal_due(store, team, task) for task in own_tasks):
-        return agent, []
-    nearly_ended = []
+        return agent
     for task in own_tasks:
-        old_seconds = _renew_lease(store, team, task)
-        if old_seconds is not None and old_seconds < team.silence * presence.RENEWED_AFTER:
-            nearly_ended.append(task)
+        _renew_lease(store, team, task)
     now = teams.now(store)
 
     def note_renewal(agent: Agent) -> Agent:
         return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
 
     fresh = Agent(agent=agent.agent)
-    _, renewed = upsert(store, team.name, presence.AGENT.even_in_closed_team, agent.agent, fresh, note_renewal)
-    return renewed, nearly_ended
+    return upsert(store, team.name, presence.AGENT.even_in_closed_team, agent.agent, fresh, note_renewal)[1]
 
 
-def _renew_lease(store: Store, team: Team, own_task: Task) -> float | None:
-    """If a renewal is due, renew the task's lease, and return how many seconds the old lease had left; else return
-    None.
-    """
+def _renew_lease(store: Store, team: Team, own_task: Task) -> None:
+    """Renew the task's lease if that is due."""
 
     def change(task: Task) -> Task:
         if task.owner != own_task.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
@@ -337,7 +328,6 @@ def _renew_lease(store: Store, team: Team, own_task: Task) -> float | None:
 
     before, task = update(store, team.name, TASK, own_task.id, change)
     end_grace(store, team, before, task)
-    return None if before is task else seconds_left(store, before)
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
