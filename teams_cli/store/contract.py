@@ -40,6 +40,7 @@ to the errors that it lists.
 from __future__ import annotations
 
 import time
+from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli import errors
 from teams_cli.clock import jitter
@@ -89,6 +90,20 @@ class Watch(Protocol):
         """Stop watching."""
 
 
+class _Count(_local):
+    """The number of changes that this thread has made, in all stores."""
+
+    changes = 0
+
+
+_by_this_thread = _Count()
+
+
+def count_change() -> None:
+    """Count a change that an engine has made."""
+    _by_this_thread.changes += 1
+
+
 class Store:
     """The records and the message log of all teams."""
 
@@ -114,8 +129,12 @@ class Store:
     lock_timeout = 10.0
     """The maximum number of seconds that a change waits for its turn."""
 
-    changed = 0
-    """The number of changes made through this store. It shows whether a change was made before a failure."""
+    @property
+    def changed(self) -> int:
+        """The number of changes that the calling thread has made. It shows whether a change was made before a failure;
+        other threads of a server serve other requests.
+        """
+        return _by_this_thread.changes
 
     def teams(self) -> list[str]:
         """Return the names of all teams, sorted."""

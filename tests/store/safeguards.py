@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         "no directory sync behind a new record",
         "files/engine",
-        "        disk.confirm(directory, path)\n        self.changed += 1\n        return record, data\n",
-        "        self.changed += 1\n        return record, data\n",
+        "        disk.confirm(directory, path)\n        count_change()\n        return record, data\n",
+        "        count_change()\n        return record, data\n",
         CRASH,
     ),
     Mutant("a heading that is torn", "documents", "_blanked(data, heading(kind, number)) if number", 'b"" if 0', CRASH),

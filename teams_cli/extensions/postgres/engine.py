@@ -16,7 +16,7 @@ from teams_cli.extensions.postgres.connections import Connection, Missing, Serve
 from teams_cli.extensions.postgres.session import PASS, TAKE, Session
 from teams_cli.names import is_name
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, topics_of
+from teams_cli.store.contract import Kind, Store, count_change, topics_of
 from teams_cli.store.documents import dumps, encode, loads
 from teams_cli.store.files import disk
 from teams_cli.store.files.message_log import check_addressees
@@ -125,10 +125,6 @@ class PostgresStore(Store):
         self.place: Place | None = None
         """The place of this machine's watcher; None until it is first needed."""
 
-    @property
-    def changed(self) -> int:  # type: ignore[override]  # the session counts them
-        return self.session.changed
-
     def teams(self) -> list[str]:
         return sorted(name for (name,) in self._look("SELECT team FROM records WHERE kind = 'team'"))
 
@@ -171,7 +167,7 @@ class PostgresStore(Store):
         except Taken:
             problem = f"the next number of {kind.name} is taken"
             raise errors.StorageFailed(problem, "Check the table counters.") from None
-        self.session.changed += 1
+        count_change()
         return created
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
@@ -266,7 +262,7 @@ class PostgresStore(Store):
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
 
         self.session.prepared().do_once(job)
-        self.session.changed += 1
+        count_change()
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         """Do nothing: every record that a server shows is durable, unless the server is configured otherwise."""
@@ -298,7 +294,7 @@ class PostgresStore(Store):
             return message
 
         message = self.session.prepared().do_once(job)
-        self.session.changed += 1
+        count_change()
         return message
 
     def _message_with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:

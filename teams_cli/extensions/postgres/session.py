@@ -6,7 +6,7 @@ from teams_cli.clock import SystemClock, of_epoch
 from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.connections import Connection, Server
 from teams_cli.store import documents
-from teams_cli.store.contract import EVERY_TOPIC
+from teams_cli.store.contract import EVERY_TOPIC, count_change
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
@@ -43,8 +43,6 @@ class Session:
         self.address = server.name
         """The address of the store without its password."""
         self.clock = ServerClock(server)
-        self.changed = 0
-        """The number of changes that this session made."""
         self._root = root
         self._is_prepared = False
         """Whether the tables are known to be of this version."""
@@ -91,7 +89,7 @@ class Session:
         revision = self.prepared().do_once(job)
         if revision is None:
             return None
-        self.changed += 1
+        count_change()
         if revision.isdigit():
             return revision
         # The connection broke after the commit, so `job` could only answer with the id of the change.

@@ -23,7 +23,7 @@ from teams_cli import errors
 from teams_cli.clock import SystemClock
 from teams_cli.names import is_name
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Kind, Store, count_change
 from teams_cli.store.documents import encode, says_closed, team_closed
 from teams_cli.store.files import directories, disk
 from teams_cli.store.files.directories import Layout
@@ -89,7 +89,7 @@ class FileStore(Store):
             from teams_cli.store.files.whole_team import create_team
 
             data = create_team(self.layout, team, record, self._lock(self.layout.teams))
-            self.changed += 1
+            count_change()
             return record, data
         disk.make_directories(directory, self.address)
         if key is None:
@@ -109,7 +109,7 @@ class FileStore(Store):
                 directories.make_marks(self.layout.marks(team, kind, key, record))
                 disk.put(temp, path)
         disk.confirm(directory, path)
-        self.changed += 1
+        count_change()
         return record, data
 
     def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
@@ -129,7 +129,7 @@ class FileStore(Store):
             _, first = self._next_number(team, kind, directory)
             records = kind.with_numbers(first, count, make)
             directories.commit_together(self.layout, team, kind, records)
-        self.changed += 1
+        count_change()
         return records
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
@@ -200,7 +200,7 @@ class FileStore(Store):
             disk.confirm(directory, path)
             self._durable = path, data
         self._contents.remember(path, data, marks_now)
-        self.changed += 1
+        count_change()
         if is_synced and outdated:
             self._clear_outdated(team, kind, key, outdated, data, marks_now)
         return data
@@ -224,7 +224,7 @@ class FileStore(Store):
                 self._refuse_stale(self.layout.path(team, kind, key), kind, key, revision)
             self._refuse_closed(team, kind)
             directories.commit_together(self.layout, team, kind, [record for record, _ in changed])
-        self.changed += 1
+        count_change()
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         """Raise an error if the team is closed, unless records of this *kind* may be changed then. The caller holds a
@@ -266,7 +266,7 @@ class FileStore(Store):
         self._prepare()
         stored, is_new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
         if is_new:  # an earlier message of that uid may have had other recipients
-            self.changed += 1
+            count_change()
             self._last_sent[team] = kind.number_in(getattr(stored, kind.key)), to
         return stored, is_new
 
@@ -344,7 +344,7 @@ class FileStore(Store):
             if not says_closed(revision, path):
                 raise errors.StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
             trash = whole_team.move_to_trash(self.address, team)
-        self.changed += 1
+        count_change()
         whole_team.delete_trash(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:

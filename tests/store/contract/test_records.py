@@ -253,6 +253,18 @@ def test_each_change_is_counted_and_nothing_else(store):
     assert store.changed == before + 4
 
 
+def test_a_thread_counts_its_own_changes(store):
+    """A server's requests share a store. A request that failed before its change must not count those of others."""
+
+    def counts(n):
+        before = store.changed
+        for _ in range(n):
+            store.create("alpha", TASK, None, Task(title="t"))
+        return store.changed - before
+
+    assert in_threads(3, counts) == [0, 1, 2]
+
+
 def test_nothing_that_is_done_to_a_value_reaches_the_store(store):
     """The values that were written or read, and entries of the history, are copies."""
     task = Task(title="t", notes={"a": 1})
