@@ -403,5 +403,8 @@ def _tasks_named(message: Message) -> set[str]:
     """Return the ids of the tasks that a message names; none if the message may be closed only by its reader."""
     if not _may_be_closed(message):
         return set()
+    from teams_cli.tasks import tasks  # long, and not needed to send a message
+
     words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
-    return {word for word in words if is_id(word, "task")}
+    with_a_name = {word for word in words if is_id(word, "task")}  # such as task-parser
+    return with_a_name.union(tasks.mentioned(message.message))

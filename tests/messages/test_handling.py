@@ -95,6 +95,17 @@ def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:
     assert read(cli) == [] and handled(cli) == ["msg-1"] and read(cli, "lea") == []
 
 
+def test_a_message_is_about_all_tasks_that_it_names(cli: Cli) -> None:
+    """Also if it names one as `task 2`."""
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("send-message", "bob", "do task 2 after task-1, please", agent="lea")
+    cli.ok("send-message", "bob", "Please hurry with task 1", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    assert [m["id"] for m in cli.ok("read-messages", agent="bob")] == ["msg-1"]
+
+
 def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:
     """Broadcasts, orders that were carried out and mail on completed tasks do not stay open; questions do."""
     add_tasks(cli, "one", "two")
