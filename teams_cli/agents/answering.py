@@ -147,7 +147,7 @@ def main() -> None:
     processes.adopt_orphans()
     store = opening.from_environment(os.environ)
     user = config.load(store.root, os.environ)
-    store.on_append = waking.wake_on_append(store, user, os.environ, [])
+    store.on_append = waking.on_append(store, user, os.environ)
     team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
     collect(store, team, key, user)
     logs.end(store, team, key)

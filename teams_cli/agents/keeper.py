@@ -52,7 +52,7 @@ def main() -> None:
         return
     processes.adopt_orphans(alone=True)
     user = config.load(store.root, os.environ)
-    store.on_append = waking.wake_on_append(store, user, os.environ, [])
+    store.on_append = waking.on_append(store, user, os.environ)
     Keeper(store, team, session, user).keep()
 
 

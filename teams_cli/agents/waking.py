@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from teams_cli import errors
@@ -71,19 +72,17 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
             wake(store, team, config, [session.agent], oldest.from_, environ)
 
 
-def wake_on_append(
-    store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
+def on_append(
+    store: Store, config: Config | None, environ: Mapping[str, str]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
     """Return a function for the store to call after it appended a message. The function resumes the idle recipients of
-    the message. If this fails, the message stays sent, and the error is added to *problems*.
+    the message. It ignores failures, because nobody waits for an answer of this process, and the message stays sent.
     """
 
     def wake_recipients(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
-        try:
+        with suppress(errors.TeamsError):
             team = teams.get(store, team_name)
             wake(store, team, config, list(recipients), by, environ, message.type == "output")
-        except errors.TeamsError as problem:
-            problems.append(problem)
 
     return wake_recipients
 

@@ -310,8 +310,8 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         call.begin_answer = begin
     answer = command.answer(call, values)
     call.name_team(answer)
-    for problem in call.problems:
-        _write_stderr(f"teams: {one_part(problem.message)}")
+    for message in call.messages_of_problems():
+        _write_stderr(f"teams: {one_part(message)}")
     if isinstance(answer, Service):
         call.show = lambda document: _print(command, document, as_json, None)
         return serve(call, answer)

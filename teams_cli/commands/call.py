@@ -111,8 +111,7 @@ class Call:
         self.tells_news = False
         """Whether the answer has news. The news does not count as shown if the caller cancels the request meanwhile."""
         self._to_note: list[Callable[[], object]] = []
-        if store.on_append is None:
-            store.on_append = self._wake_recipients
+        store.on_append = self._wake_recipients
 
     @property
     def person(self) -> Person | None:
@@ -264,16 +263,16 @@ class Call:
         from teams_cli.agents import sessions
         from teams_cli.agents.seats import is_seated
 
-        try:
+        def wake() -> None:
             has_terminals = is_seated(self.store.root, team)
             if has_terminals or any(sessions.find(self.store, team, name) for name in recipients):
                 from teams_cli.agents import waking
 
-                waking.wake_on_append(self.store, self.config, self.environ, self.problems)(
-                    team, recipients, message, by
-                )
-        except errors.TeamsError as problem:
-            self.problems.append(problem)
+                is_output = message.type == "output"
+                present = teams.get(self.store, team)
+                waking.wake(self.store, present, self.config, list(recipients), by, self.environ, is_output)
+
+        self.try_to(wake)
 
     def try_to(self, follow_up: Callable[[], T]) -> T | None:
         """Call *follow_up* after a change, and return its value. The change is already made. So if *follow_up* fails,
@@ -284,6 +283,10 @@ class Call:
         except errors.TeamsError as problem:
             self.problems.append(problem)
             return None
+
+    def messages_of_problems(self) -> list[str]:
+        """Return what was wrong while the command ran, although it was not refused. Each message is there once."""
+        return list(dict.fromkeys(problem.message for problem in self.problems))
 
     def once_shown(self, note: Callable[[], object]) -> None:
         """Register a function that records that the caller was shown news. It is called once the answer is written."""

@@ -186,7 +186,8 @@ class Api:
             else:
                 arguments = await self.bodies.read(request)
             document, call = await self.operations.command(request, command, arguments)
-            headers = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
+            problems = len(call.messages_of_problems())
+            headers = {"X-Teams-Damaged": str(problems)} if problems else None
             response = Document(document, headers=headers)
             # Once the response is sent, the call records that the agent got the news in it.
             return self.operations.receipts.noting_response(request, response, call)

@@ -107,8 +107,7 @@ class Boards:
             "team": team_documents.to_document(team),
             **board.board(call.store, team, call.config, call.problems),
         }
-        problems = [problem.message for problem in call.problems]
-        return {**document, "problems": problems, "position": position}
+        return {**document, "problems": call.messages_of_problems(), "position": position}
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
         # The position is read before the team, so that no change is missed: later changes have events after it.
@@ -129,7 +128,7 @@ class Boards:
             tables["facts"]["team"] = team_documents.to_document(team)
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
-            tables["facts"]["problems"] = [problem.message for problem in call.problems]
+            tables["facts"]["problems"] = call.messages_of_problems()
             document = self._board(team.name, finished).update(tables, after)
             seen = 0 if document["whole"] else last_seen_message  # with all rows, the page gets messages again
             document["messages"] = board.newest(call.store, team.name, seen, _MESSAGES, call.problems)

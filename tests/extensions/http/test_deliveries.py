@@ -152,3 +152,14 @@ def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
     with serving(cli) as server:
         assert {row["team"] for row in server.get("/api/agents")} == {"alpha", "beta"}
         assert message(server, "bea", {"message": "hi", "sender": "ben"}).json["target"] == "bea"
+
+
+def test_an_answer_says_once_that_a_record_is_damaged(cli: Cli, server: Server) -> None:
+    """The message is stored, although it wakes nobody. Two steps of the command met the damaged record."""
+    detach(cli, "kim", "true")
+    assert ended(cli, "kim").turns == 1
+    (cli.root / "teams/alpha/sessions/kim.json").write_text("{")
+    reply = server.ask("POST", "/api/send-message?as=lea", {"to": ["kim"], "message": "go on"})
+    assert (reply.status, reply.headers["x-teams-damaged"]) == (200, "1")
+    assert cli("send-message", "kim", "go on", agent="lea").stderr.count("kim.json: is not JSON") == 1
+    assert len(cli.ok("read-messages", "--peek", agent="kim")) == 2
