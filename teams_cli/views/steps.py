@@ -30,19 +30,23 @@ _EXAMPLE = """- id: a
   reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: MEMBER}
 # all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
-# after: [a] (it only completes after a), blocks: [task-9] (an existing task)
+# after: [a] (starts now, completes after a), blocks: [task-9] (an existing task)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
 _SIGNS_OF_ASKING = (*_QUESTION_MARKS, "please", "tell me", "let me know")
-_SIGNS_OF_NO_NEED = ("no answer needed", "no reply needed", "needs no answer", "no need to answer", "no need to reply")
+_SIGNS_OF_NO_NEED = (
+    *("no answer needed", "no reply needed", "needs no answer", "no need to answer", "no need to reply"),
+    *("unless you say", "unless you object", "unless i hear", "otherwise i go on", "i do not wait"),
+)
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
     "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Say in the tasks where members "
-    "work and how their work gets to the main branch."
+    "work and how their work gets to the main branch. Plan so that nobody is idle: tasks on a base that is soon there "
+    "use `after` instead of `blockedBy`, and the last task is split for all members."
 )
 """The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
@@ -85,7 +89,9 @@ def expects_answer(message: Document, leader: str | None) -> bool:
 
 
 def asks(body: str) -> bool:
-    """Return whether the text of a message asks its reader for something."""
+    """Return whether the text of a message asks its reader for something, and does not say that its writer goes on
+    without an answer.
+    """
     text = body.lower()
     return any(sign in text for sign in _SIGNS_OF_ASKING) and not any(sign in text for sign in _SIGNS_OF_NO_NEED)
 

@@ -17,6 +17,8 @@ COMPLETE = "next: teams update-task task-1 --status completed --result RESULT --
         ("mia", "tokens are tuples", False),
         ("mia", "which tokens?", True),
         ("mia", "which tokens? no answer needed", False),
+        ("mia", "tabs or blanks? I take tabs unless you object", False),
+        ("mia", "I can't go on unless you push: please do", True),
         ("mia", "Please rename parse", True),
         ("mia", "If you are at work on it, tell me now", True),
         ("lea", "use tabs", True),
