@@ -13,7 +13,6 @@ from teams_cli.commands.task_documents import (
     to_document,
     words_of_claimed,
     words_of_claimed_knowing,
-    words_of_completed_too,
 )
 from teams_cli.messages.messages import Event, Message, quote_bounded
 from teams_cli.tasks import claims
@@ -207,11 +206,13 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
 
 def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed: Sequence[dict[str, Any]] = ()) -> News:
     """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something more
-    urgent. If another agent claims the task first, the wait goes on. Tasks that the caller asked to complete are
-    completed as soon as this is possible, and returned under `completedToo`, after those in *completed*.
+    urgent. If another agent claims the task first, the wait goes on.
+
+    Tasks that the caller asked to complete are completed as soon as this is possible, and returned under
+    `completedToo`, after those in *completed*. If one of them is refused, the wait ends at once.
 
     Raises:
-        WaitRanOut: Nothing came within *timeout* seconds.
+        WaitRanOut: Nothing came within *timeout* seconds, and no such task was completed or refused.
         WrongState: The team is closed.
     """
     from teams_cli.views import concerns, steps
@@ -219,11 +220,15 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
 
     _land_interrupted(call)
     began = time.monotonic()
-    remaining = timeout
     tend = call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     reports_ready = True
+    problems_before = len(call.problems)
     completed = [*completed, *_complete_asked(call)]
+    was_refused = len(call.problems) > problems_before
+    if was_refused:  # the refusal is shown at the end of the command
+        timeout = 0.0
+    remaining = timeout
     while True:
         awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
@@ -231,13 +236,23 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
             news = concerns.wait(
                 call.store, call.team, call.known_caller, remaining, notes.append, call.say, awaited, again, tend
             )
+        except errors.WaitRanOut as ran_out:
+            if not (completed or was_refused):
+                raise
+            if timeout:
+                call.remark = f"nothing else happened within {length(timeout)}. {ran_out.state}".rstrip()
+            news = _nothing_more(call)
+            return {**news, **({"completedToo": completed} if completed else {})}
         except errors.TeamsError:
-            for line_of_task in words_of_completed_too({"completedToo": completed}):
+            for line_of_task in _words_of_completed_too({"completedToo": completed}):
                 call.say(line_of_task)
+            for problem in call.problems[problems_before:]:
+                call.say(f"teams: {problem.message}")
             raise
-        if _says_completable(news) and (completed_now := _complete_asked(call)):
-            completed += completed_now
-            news = _without_completable(news, {task["id"] for task in completed})
+        if _says_completable(news):
+            completed += _complete_asked(call)
+        if completed:
+            news = _without_repetitions(news, completed)
         news_to_show = _claim_after(call, news)
         if news_to_show is not None:
             for note in notes:
@@ -249,18 +264,32 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
         reports_ready = False  # the task that was just missed need not be reported again
 
 
+def _nothing_more(call: Call) -> News:
+    """Return news with nothing but the next command of the caller."""
+    from teams_cli.views import work
+
+    step = call.try_to(lambda: work.next_step(call.store, call.load_team(), call.known_caller))
+    return {"happened": [], "messages": [], "next": step or ""}
+
+
 def _says_completable(news: News) -> bool:
     """Return whether the *news* says that the caller can go on with a task of its own, or complete it."""
     notices = [Message.from_json(message).event_and_task[0] for message in news["messages"]]
     return Event.TASK_COMPLETABLE in notices or any(event["what"] == "held" for event in news["happened"])
 
 
-def _without_completable(news: News, ids: set[str]) -> News:
-    """Return the *news* without those parts that say that the tasks with these *ids* can be completed."""
+def _without_repetitions(news: News, completed: Sequence[dict[str, Any]]) -> News:
+    """Return the *news* without what the answer says about the *completed* tasks anyway: that they can be completed,
+    and that one of them could not land.
+    """
+    from teams_cli.commands.completions import was_sent_back
+
+    ids = {task["id"] for task in completed}
+    landings = {task["lands"]["id"] for task in completed if was_sent_back(task)}
 
     def is_needed(message: dict[str, Any]) -> bool:
         event, task_id = Message.from_json(message).event_and_task
-        return event != Event.TASK_COMPLETABLE or task_id not in ids
+        return message.get("about") not in landings and (event != Event.TASK_COMPLETABLE or task_id not in ids)
 
     happened = [event for event in news["happened"] if event["what"] != "held" or event["id"] not in ids]
     return {**news, "messages": list(filter(is_needed, news["messages"])), "happened": happened}
@@ -323,7 +352,7 @@ def words_of_heartbeat(done: dict[str, Any]) -> Parts:
 
 
 def words_of_news(news: dict[str, Any]) -> Parts:
-    lines: Parts = [*words_of_completed_too(news)]
+    lines: Parts = _words_of_completed_too(news)
     if timed_out := news.get("timedOut"):
         missing = timed_out.get("tasksMissing")
         too_few = f", {missing} short of the number of completed tasks that you waited for" if missing else ""
@@ -337,6 +366,14 @@ def words_of_news(news: dict[str, Any]) -> Parts:
     if not any(each["next"] for each in [*news.get("messages", ()), *news.get("happened", ())]):
         lines += present(_step(news.get("next")))
     return lines
+
+
+def _words_of_completed_too(news: News) -> list[Any]:
+    if not news.get("completedToo"):
+        return []
+    from teams_cli.commands import completions  # few answers have such tasks
+
+    return completions.words_of_completed_too(news)
 
 
 def mail_lines(news: dict[str, Any]) -> Parts:

@@ -94,7 +94,7 @@ def was_sent_back(document: dict[str, Any]) -> bool:
 
 def complete_asked(call: Call) -> list[dict[str, Any]]:
     """Complete the tasks that the caller asked to complete too early, if they can be completed now, and return them as
-    JSON. If one is refused, the caller is shown why, and must complete the task itself.
+    JSON. If one is refused, the caller is shown why and what to do, and must complete the task itself.
     """
     from teams_cli.tasks import changes  # long, and not needed by waits that only keep landings going
 
@@ -107,7 +107,7 @@ def complete_asked(call: Call) -> list[dict[str, Any]]:
         try:
             changed, remarks = complete(call, task.id, edit)
         except errors.TeamsError as refusal:
-            call.problems.append(refusal)
+            call.problems.append(errors.Conflict(f"{refusal.message}\n{refusal.hint}".rstrip()))
             _note_refusal(call, task, refusal.message)
         else:
             documents.append(follow_up(call, changed, edit) | remarks)
@@ -243,6 +243,17 @@ def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
         state = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
         return line(task, f"{more}, not landed yet: {landing['id']} is {state}")
     return [*line(task, ", not landed"), *lines_of_landing(landing)]
+
+
+def words_of_completed_too(document: dict[str, Any]) -> list[Any]:
+    """Return lines about the tasks that were completed now because their owner had asked for it before, with their
+    landings.
+    """
+    lines: list[Any] = []
+    for task in document.get("completedToo", ()):
+        check = "; its check passed" if "check" in task else ""
+        lines += landed_line(task, f", as you asked{check}")
+    return lines
 
 
 def lines_of_landing(landing: dict[str, Any]) -> Parts:

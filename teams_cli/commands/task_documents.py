@@ -269,15 +269,6 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
     return _claimed(task, text_lines(task))
 
 
-def words_of_completed_too(document: dict[str, Any]) -> list[str]:
-    """Return lines about the tasks that were completed now because their owner had asked for it before."""
-    lines: list[str] = []
-    for task in document.get("completedToo", ()):
-        check = "; its check passed" if "check" in task else ""
-        lines += line(task, f", as you asked{check}")
-    return lines
-
-
 def words_of_claimed_too(document: dict[str, Any]) -> Parts:
     return words_of_claimed(document["claimed"]) if "claimed" in document else []
 

@@ -13,7 +13,6 @@ from teams_cli.commands.task_documents import (
     taken,
     to_document,
     words_of_claimed_too,
-    words_of_completed_too,
 )
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, dependencies, editing, tasks
@@ -232,7 +231,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")
-    return [*lines, *words_of_completed_too(task), *words_of_claimed_too(task)]
+    return [*lines, *completions.words_of_completed_too(task), *words_of_claimed_too(task)]
 
 
 def words_of_noted(task: dict[str, Any]) -> list[str]:

@@ -224,6 +224,45 @@ def test_a_kept_completion_that_fails_is_left_to_its_owner(tmp_path: Path) -> No
     assert done.count("task-3: completed by bob, as you asked; its check passed: late\n") == 1
 
 
+def late(tmp_path: Path) -> Cli:
+    """A team in which bob asked to complete task-3 after task-2. Now that is completed, and bob has read about it, and
+    waits for an answer to a question. mia has task-1.
+    """
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("create-task", "three", "--after", "2", agent="lea")
+    for number, name in (("1", "mia"), ("2", "mia"), ("3", "bob")):
+        cli.ok("claim-task", number, agent=name)
+    ends = ("--status", "completed", "--result", "r")
+    assert cli("update-task", "3", *ends, "--next", "--wait", "0.1", agent="bob").status == 11
+    cli.ok("send-message", "mia", "is it right?", agent="bob")
+    cli("update-task", "2", *ends, agent="mia")
+    cli.ok("read-messages", agent="bob")
+    return cli
+
+
+def test_the_refusal_of_a_kept_completion_ends_the_wait_and_says_what_to_do(tmp_path: Path) -> None:
+    """The owner has other reasons to wait, so nothing else would end its wait soon."""
+    cli = late(tmp_path)
+    cli.ok("update-task", "3", "--description", "Do it differently.", agent="lea")
+    refused = cli("wait", "--claim", "--timeout", "60", agent="bob")
+    assert (
+        refused.status == 0
+        and refused.stdout == "next: teams update-task task-3 --status completed --next --wait 540\n"
+    )
+    assert "you have not seen this change: lea edited task-3 (three): description: Do it differently." in refused.stderr
+    assert "If your work lacks it, add it first; then: teams update-task task-3 --status completed\n" in refused.stderr
+    assert cli("update-task", "3", "--status", "completed", agent="bob").status == 0
+
+
+def test_json_has_a_kept_completion_although_the_wait_runs_out(tmp_path: Path) -> None:
+    cli = late(tmp_path)
+    answer = cli("wait", "--claim", "--timeout", "0.2", "--json", agent="bob")
+    assert [task["status"] for task in answer.json["completedToo"]] == ["completed"]
+    assert "as you asked" not in answer.stderr and "nothing else happened within 0.2 s" in answer.stderr
+    assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
+
+
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
     """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
     cli = make_team(tmp_path / "root", "bob", "mia")

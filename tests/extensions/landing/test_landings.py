@@ -226,6 +226,26 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
 
 
 @pytest.mark.slow
+def test_a_kept_completion_that_conflicts_is_said_once(shop: Shop) -> None:
+    """It is not shown as completed, and the notice about the conflict does not repeat it."""
+    shop.set("landing", "completed")
+    shop.create("first")
+    shop.create("second", "--after", "1")
+    shop.ok("mia", "claim-task", "1")
+    shop.ok("bob", "claim-task", "2")
+    shop.write(shop.trees["bob"], "file", "bob's")
+    shop.write(shop.main, "file", "theirs")
+    ends = ("--status", "completed", "--result", "r")
+    assert shop.at("bob", "update-task", "2", *ends, "--next", "--wait", "0.1").returncode == 11
+    shop.ok("mia", "update-task", "1", *ends)
+    shop.ok("bob", "read-messages")
+    said = shop.ok("bob", "wait", "--claim", "--timeout", "60")
+    assert said.startswith("task-2: in_progress by bob, not landed: second\n") and "as you asked" not in said
+    assert said.count("conflict in:") == 1 and "conflicts with trunk" not in said
+    assert "no messages" in shop.ok("bob", "read-messages")
+
+
+@pytest.mark.slow
 def test_a_wait_says_done_only_after_completed_tasks_landed(shop: Shop) -> None:
     """A task is completed before its landing is asked for; until then a wait does not say that all is done."""
     shop.set("landing", "completed")
