@@ -150,7 +150,12 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
         DependencyCycle: The task would block itself.
         Conflict: The owner is at work on the task; `--force` assigns it to another member anyway.
     """
-    standing = require(store, team_name, caller, "update-task", task_ref)
+    return change_as(store, require(store, team_name, caller, "update-task", task_ref), task_ref, edit)
+
+
+def change_as(store: Store, standing: Standing, task_ref: str, edit: Edit) -> tuple[Task, Remarks]:
+    """Change a task like `change_task`, for a caller with this *standing* who may do this operation."""
+    team_name = standing.team.name
     edit.refuse_invalid()
     present_task = tasks.get(store, team_name, task_ref)
     _refuse_owner_and_cycle(store, standing, present_task.id, edit)

@@ -82,6 +82,8 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
         raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
     refs = {ref for item in planned for ref in (*item.waits_for, *item.after, *item.blocks)} - set(keys)
     existing = {ref: tasks.get(store, team_name, ref) for ref in sorted(refs)}  # a reference is an id or a number
+    to_block = {existing[ref].id for item in planned for ref in item.blocks if ref in existing}
+    editor = require(store, team_name, caller, "update-task", ", ".join(sorted(to_block))) if to_block else standing
     ordered = _ordered([_with_blockers_of_list(item, planned) for item in planned])
     _refuse_unblockable(store, standing, ordered, existing)
     now = teams.now(store)
@@ -113,12 +115,16 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
     for item, task in zip(ordered, created, strict=True):
         for blocked_id in {existing[ref].id for ref in item.blocks if ref in existing}:
             blockers.setdefault(blocked_id, []).append(task.id)
+    problems, steps = [], []
     for blocked_id, new_ids in blockers.items():
         try:
-            changes.change_task(store, team_name, caller, blocked_id, changes.Edit(block=new_ids))
+            changes.change_as(store, editor, blocked_id, changes.Edit(block=new_ids))
         except errors.TeamsError as error:
-            problem = f"{text.listed(new_ids)} created, but {blocked_id} does not wait for that: {error.message}"
-            raise errors.Conflict(problem, f"See: teams show-task {blocked_id}") from None
+            problems.append(f"{blocked_id} does not wait for {text.listed(new_ids)}: {error.message}")
+            steps.append(f"teams show-task {blocked_id}")
+    if problems:
+        created_ids = text.listed([task.id for task in created])
+        raise errors.Conflict(f"{created_ids} created, but {'; '.join(problems)}", f"See: {'; '.join(steps)}")
     return created
 
 
@@ -128,10 +134,11 @@ def _with_blockers_of_list(item: Planned, planned: list[Planned]) -> Planned:
 
 
 def _refuse_unblockable(store: Store, standing: Standing, ordered: list[Planned], existing: dict[str, Task]) -> None:
-    """Refuse new tasks that block an *existing* task which has ended, which the caller may not change, or for which the
-    new task itself waits. *ordered* lists the new tasks, each after the tasks that it waits for.
+    """Refuse new tasks that block an *existing* task which has ended, which the caller may not change, or which would
+    then wait for itself. *ordered* lists the new tasks, each after the tasks that it waits for.
     """
     awaited: dict[str, set[str]] = {}  # for each new task: the existing tasks for which it waits, also through others
+    awaited_too: dict[str, set[str]] = {}  # for each blocked task: those for which it waits through the new tasks
     for item in ordered:
         awaited[item.key] = set()
         for ref in (*item.waits_for, *item.after):
@@ -141,7 +148,9 @@ def _refuse_unblockable(store: Store, standing: Standing, ordered: list[Planned]
                 problem = f"{task.id} is {task.status}, so nothing can block it; nothing was created"
                 raise errors.WrongState(problem, f"See: teams show-task {task.id}")
             editing.refuse_foreign(task, standing.name, standing.leads or standing.manages)
-            dependencies.refuse_cycle(store, standing.team.name, task.id, awaited[item.key])
+            awaited_too.setdefault(task.id, set()).update(awaited[item.key])
+    for task_id, blockers in awaited_too.items():
+        dependencies.refuse_cycle(store, standing.team.name, task_id, sorted(blockers), awaited_too)
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:

@@ -123,8 +123,11 @@ def among(tasks: Iterable[Task]) -> Callable[[str], str]:
     return lambda task_id: statuses.get(task_id, "missing")
 
 
-def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
+def refuse_cycle(
+    store: Store, team: str, task_id: str, blockers: Iterable[str], more: Mapping[str, Iterable[str]] | None = None
+) -> None:
     """Refuse *blockers* for the task *task_id* if one of them waits for that task, directly or through other tasks.
+    *more* maps the ids of tasks to blockers that they are about to get.
 
     Raises:
         DependencyCycle: A blocker waits for the task. The error names the tasks of the cycle.
@@ -142,17 +145,19 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
             )
         if end not in visited:
             visited.add(end)
-            paths += [[*path, blocker] for blocker in get(store, team, end).waits_for]
+            waits_for = [*get(store, team, end).waits_for, *(more or {}).get(end, ())]
+            paths += [[*path, blocker] for blocker in waits_for]
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
     """If the stored *task* has new dependencies that make a cycle, restore its dependencies from *before*, the task
     before the change, and raise an error. Two simultaneous changes can each add a part of a cycle.
     """
-    if set(task.waits_for) <= set(before.waits_for):  # no dependency is new
+    new_dependencies = set(task.waits_for) - set(before.waits_for)
+    if not new_dependencies:
         return
     try:
-        refuse_cycle(store, team, task.id, task.waits_for)
+        refuse_cycle(store, team, task.id, sorted(new_dependencies))
     except errors.TeamsError:
         old_dependencies = {"blocked_by": before.blocked_by, "after": before.after}
         update(store, team, TASK, task.id, lambda task: task.having(**old_dependencies))

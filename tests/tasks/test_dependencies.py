@@ -40,6 +40,13 @@ def test_an_unreadable_blocker_blocks_its_task_and_no_other(cli: Cli) -> None:
     assert cli("brief", "--json", agent="bob").json["next"] != "teams claim-task --next"
 
 
+def test_a_new_blocker_is_stored_although_an_earlier_one_is_damaged(cli: Cli) -> None:
+    """Only a new dependency can make a circle. Before, the change was refused after a part of it was stored."""
+    (cli.root / "tasks/alpha/task-1.json").write_text("{")
+    changed = cli("update-task", "2", "--blocked-by", "3", "--title", "later", "--json", agent="lea").json
+    assert (changed["title"], changed["blockedBy"]) == ("later", ["task-1", "task-3"])
+
+
 def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) -> None:
     """An owner is told when its task can be completed; tasks in a circle are refused."""
     cli = make_team(tmp_path / "root", "bob", "ann")

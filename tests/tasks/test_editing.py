@@ -137,9 +137,16 @@ def test_a_new_task_can_block_one_that_exists(cli: Cli) -> None:
         (["--blocks", "9"], "", (10, "task_not_found")),
         (["--blocks", "4", "--after", "2"], "", (11, "dependency_cycle")),
         ([], "[{id: a, title: t, blockedBy: [2]}, {title: u, blockedBy: [a], blocks: [3]}]", (11, "dependency_cycle")),
+        (
+            [],
+            "[{title: t, blockedBy: [6], blocks: [5]}, {title: u, after: [5], blocks: [6]}]",
+            (11, "dependency_cycle"),
+        ),
     ):
         words = ["--from", "-"] if text else ["more"]
         assert cli.refused("create-task", *words, *more, agent="lea", stdin=text.encode()) == why, more
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"update-task": {"team-leader": "deny"}}}}')
+    assert cli("create-task", "more", "--blocks", "2", agent="lea").status == 13
     assert len(cli.ok("get-tasks")) == 6
 
 
