@@ -121,7 +121,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
         return []
     can_be_later = not (edit.attaches_files or edit.changes_fields)
     is_new_wish = can_be_later and not task.completion_is_asked
-    if edit.append is None and (is_new_wish or edit.result is not None):
+    if is_new_wish or edit.result is not None:
         to_keep = changes.Edit(result=edit.result, claim=edit.claim, completes_later=can_be_later)
         changes.change_task(call.store, call.team, call.caller, task.id, to_keep)
     awaited = [completable, conditions.news_there(call.store, call.team, call.agent)]
@@ -165,8 +165,11 @@ def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: 
         advice += f" (its text: teams show-task {claimed.id})"
     before = dependencies.before_completion(task, dependencies.stored(call.store, call.team))
     refusal = f"{task.id} is not completed yet: it waits for {text.listed([each.id for each in before])}"
-    then = "your --next after that completes it" if completes_later else "you are notified when that is completed"
-    raise errors.TaskBlocked(f"{refusal}. Its result is kept, and {then}", advice)
+    if completes_later:
+        then = "Its result is kept, and your --next after that completes it"
+    else:
+        then = "Only its result is kept. You are notified when that is completed; then repeat the command"
+    raise errors.TaskBlocked(f"{refusal}. {then}", advice)
 
 
 def _show_mail(call: Call) -> bool:

@@ -258,7 +258,7 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
             words = ", kept for you, is ready: teams claim-task --next"
             notices.append(notice(task.assignee, task, words, IF_READY, Event.TASK_READY))
     for task in tasks.labelled(store, team.name, IN_PROGRESS):
-        if done.id in (task.after or ()) and task.owner not in (None, done.owner):
+        if done.id in task.waits_for and task.owner not in (None, done.owner):
             words = f" can be completed now: {done.named} is completed"
             notices.append(notice(task.owner or "", task, words, IF_LAST, Event.TASK_COMPLETABLE))
     return notices

@@ -182,7 +182,7 @@ class Task(Record):
         task = get(store, team, notice.about or "")
         if is_of_last:
             kind, recipient, status = "last", task.owner, IN_PROGRESS
-            waits_for = task.after or []
+            waits_for = task.waits_for
         else:
             kind, recipient, status = "ready", task.assignee, "pending"
             waits_for = task.blocked_by

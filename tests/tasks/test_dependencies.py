@@ -294,6 +294,26 @@ def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path
     assert "task-3 is assigned to you, so do it first: teams claim-task task-3." in refused.stderr
 
 
+def test_a_result_is_kept_whatever_else_the_command_changes(tmp_path: Path) -> None:
+    """The owner that got other work meanwhile is told of the end of a blocker that was added to its task, too."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("update-task", "2", "--result", "old", agent="bob")
+    ends = ("--status", "completed", "--result", "new", "--append", "more", "--next", "--wait", "60")
+    waiting = begin(cli, "bob", "update-task", "2", *ends)
+    until_asleep(waiting)
+    add_tasks(cli, "three")
+    message = ended(waiting, 11)["error"]["message"]
+    assert message.endswith("Only its result is kept. You are notified when that is completed; then repeat the command")
+    assert cli.ok("show-task", "2")["result"] == "new"
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    assert "task-2 (two) can be completed now: task-1 (one) is completed" in cli("read-messages", agent="bob").stdout
+
+
 def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("create-task", "a", agent="lea")
