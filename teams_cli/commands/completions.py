@@ -93,15 +93,17 @@ def was_sent_back(document: dict[str, Any]) -> bool:
 
 
 def complete_asked(call: Call) -> list[dict[str, Any]]:
-    """Complete the tasks that the caller asked to complete too early, if they can be completed now, and return them as
-    JSON. If one is refused, the caller is shown why and what to do, and must complete the task itself.
+    """Complete the tasks that the caller asked to complete too early, and that need not wait any longer, and return
+    them as JSON. If one is refused, for example because a task before it failed, the caller is shown why and what to
+    do, and must complete the task itself.
     """
     from teams_cli.tasks import changes  # long, and not needed by waits that only keep landings going
 
     documents = []
     status_of = dependencies.stored(call.store, call.team)
     for task in tasks.held_by(call.store, call.team, call.agent):
-        if not task.completion_is_asked or dependencies.before_completion(task, status_of):
+        before = dependencies.before_completion(task, status_of)
+        if not task.completion_is_asked or any(each.may_be_completed for each in before):
             continue
         edit = changes.Edit(status="completed", claim=task.claim)
         try:

@@ -431,17 +431,37 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         if why := agreements.lacking(store, team.name, task):
             numbers = f"{task.id.removeprefix('task-')},{task.agree_with[0].removeprefix('task-')}"
             raise errors.Conflict(why, f"Propose who changes what: teams agree {numbers} --text TEXT")
+    _refuse_too_early(store, team, task)
+
+
+def _refuse_too_early(store: Store, team: Team, task: Task) -> None:
+    """Refuse to complete a task before the tasks for which it waits. Tasks that will not be completed are named with
+    the command that stops waiting for them.
+    """
     status_of, command = dependencies.stored(store, team.name), f"teams update-task {task.id}"
+    blockers = dependencies.open_blockers(task, status_of)
+    predecessors = dependencies.open_predecessors(task, status_of)
+    if not (blockers or predecessors):
+        return
+    in_vain = [each.id for each in (*blockers, *predecessors) if not each.may_be_completed]
+    unblock = f"{command} --unblock {','.join(in_vain or [each.id for each in predecessors])}"
     if own := dependencies.pending_for_owner(store, team.name, task):
-        to_wait = f"{own} is assigned to you, so do it first: teams claim-task {own}"
+        steps = [f"{own} is assigned to you, so do it first: teams claim-task {own}"]
+    elif in_vain:
+        steps = []
     else:
-        to_wait = f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540"
-    if blockers := dependencies.open_blockers(task, status_of):
+        steps = [f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540"]
+    if in_vain:
+        steps.append(f"To wait no longer for {text.listed(in_vain)}: {unblock}")
+    if blockers:
         why = f"{task.id} is blocked by {', '.join(map(str, blockers))}"
-        raise errors.TaskBlocked(why, f"{to_wait}. Or release it: teams release-task {task.id}")
-    if predecessors := dependencies.open_predecessors(task, status_of):
+        if not in_vain:
+            steps.append(f"Or release it: teams release-task {task.id}")
+    else:
         why = f"{task.id} is to be completed after {', '.join(map(str, predecessors))}"
-        raise errors.TaskBlocked(why, f"{to_wait}. If it need not wait: {command} --unblock {predecessors[0].id}")
+        if not in_vain:
+            steps.append(f"If it need not wait: {unblock}")
+    raise errors.TaskBlocked(why, ". ".join(steps))
 
 
 def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:

@@ -84,15 +84,16 @@ def _uncompleted(task_ids: list[str] | None, status_of: Callable[[str], str]) ->
 
 
 def pending_for_owner(store: Store, team: str, task: Task) -> str | None:
-    """Return the id of a pending task that must be completed before *task*, and that is assigned to the owner of
-    *task*. The owner must do that task first, because nobody else will. Return None if there is no such task.
+    """Return the id of a ready task that must be completed before *task*, and that is assigned to the owner of *task*.
+    The owner must do that task first, because nobody else will. Return None if there is no such task.
     """
     for key in task.waits_for:
         try:
             blocker = get(store, team, key)
         except errors.TeamsError:  # a missing or damaged task is reported when *task* is completed
             continue
-        if blocker.status == "pending" and blocker.assignee == task.owner:
+        is_assigned = blocker.status == "pending" and blocker.assignee == task.owner
+        if is_assigned and not open_blockers(blocker, stored(store, team)):
             return blocker.id
     return None
 

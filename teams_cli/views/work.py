@@ -10,6 +10,7 @@ from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim
+from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
@@ -56,7 +57,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the tasks
     that the owner waits for, and the state of its plan. *all_plans* are the plans of the team.
 
-    The owner waits for the blockers and, once it has stored its result, for the tasks of `after` that have not ended.
+    The owner waits for the blockers. Once it has stored its result, it waits for the blockers and the tasks of `after`
+    that have not ended.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -70,8 +72,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
         has_result = task.result_so_far is not None
         awaited = [blocker for blocker in blockers if blocker.status != "completed"]
         if has_result:
-            predecessors = [by_id[key] for key in task.after or () if key in by_id]
-            awaited += [each for each in predecessors if each.status not in tasks.FINISHED]
+            predecessors = [by_id[key] for key in task.waits_for if key in by_id]
+            awaited = [each for each in predecessors if each.status not in tasks.FINISHED]
         status, plan_id = plan_of(task, all_plans)
         expires_at = leases.expires_at(store, task)
         seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
@@ -190,28 +192,35 @@ def offer_left(store: Store, agent: Agent) -> float:
 
 class Held:
     """A task in progress that its owner can continue. *row* is the row of the task from `rows_of`, and *step* the next
-    command. `key` is the key of the fact that reports this, `why` the reason, and `text` a sentence for the owner.
+    command. *in_vain* lists tasks for which it waits and which will not be completed. `key` is the key of the fact that
+    reports this, `why` the reason, and `text` a sentence for the owner.
     """
 
-    def __init__(self, task: Task, row: Document, step: str) -> None:
+    def __init__(self, task: Task, row: Document, step: str, in_vain: list[Blocker]) -> None:
         self.task = task
-        self.key = f"{HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
+        awaited = [str(each) for each in in_vain]
+        self.key = ":".join([f"{HELD}{task.id}:{task.claim}:{row['plan'] or ''}", *awaited])
         plan = f", {row['planId']} is {row['plan']}" if row["planId"] else ""
-        self.why = f"{task.id} is yours{plan}, and nothing blocks it"
+        blocked = f"waits in vain for {text.listed(awaited)}" if awaited else "nothing blocks it"
+        self.why = f"{task.id} is yours{plan}, and {blocked}"
         self.text = f"{self.why}: {task.title[:_TITLE_IN_REMINDER]} (all of it: teams show-task {task.id})"
         self.step = step
 
 
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* that waits for no other task, if the agent can continue it, else None.
+    A task that the agent has finished counts too if it waits only for tasks that will not be completed.
 
     The agent can't continue if it was asked to shut down. Nor can it if it waits for the decision on a plan, or for the
     answer to a question that it asked since the claim.
     """
     status_of = dependencies.stored(store, team.name)
-    own_tasks = tasks.held_by(store, team.name, name)
-    task = next((task for task in own_tasks if not dependencies.before_completion(task, status_of)), None)
-    if task is None:
+    for task in tasks.held_by(store, team.name, name):
+        awaited = dependencies.before_completion(task, status_of)
+        is_finished = task.completion_is_asked or task.result_so_far is not None
+        if not awaited or (is_finished and not any(each.may_be_completed for each in awaited)):
+            break
+    else:
         return None
     from teams_cli.membership import shutdowns
     from teams_cli.questions import questions
@@ -224,7 +233,7 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
         return None
     if unanswered(store, team.name, name, task.claimed_at or ""):
         return None
-    return Held(task, rows[0], step)
+    return Held(task, rows[0], step, awaited)
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:

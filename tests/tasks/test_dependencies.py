@@ -190,6 +190,9 @@ def test_an_owner_whose_completion_waits_gets_other_work_meanwhile(tmp_path: Pat
     assert cli.ok("brief", agent="bob")["next"] == complete  # it is refused, and the refusal says how to go on
     assert "--unblock task-4" in cli("update-task", "5", "--status", "completed", agent="bob").stderr
     cli.ok("create-task", "seven", agent="lea")
+    told = cli("wait", "--claim", "--timeout", "60", agent="bob")
+    assert "task-5 is yours, and waits in vain for task-4 (failed)" in told.stdout and "task-7" not in told.stdout
+    assert "To wait no longer for task-4: teams update-task task-5 --unblock task-4\n" in told.stderr
     assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
 
 
@@ -248,6 +251,7 @@ def late(tmp_path: Path) -> Cli:
     return cli
 
 
+@pytest.mark.usefixtures("each_engine")
 def test_the_refusal_of_a_kept_completion_ends_the_wait_and_says_what_to_do(tmp_path: Path) -> None:
     """The owner has other reasons to wait, so nothing else would end its wait soon."""
     cli = late(tmp_path)
@@ -312,6 +316,47 @@ def test_a_result_is_kept_whatever_else_the_command_changes(tmp_path: Path) -> N
     assert cli.ok("show-task", "2")["result"] == "new"
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     assert "task-2 (two) can be completed now: task-1 (one) is completed" in cli("read-messages", agent="bob").stdout
+
+
+@pytest.mark.usefixtures("each_engine")
+def test_a_wait_ends_when_what_it_waits_for_fails(tmp_path: Path) -> None:
+    """Nobody else may decide whether the work can be completed without that, so waiting on would be in vain."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--after", "1", agent="lea")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("claim-task", "2", agent="bob")
+    ends = ("--status", "completed", "--result", "r")
+    assert cli("update-task", "2", *ends, "--next", "--wait", "0.1", agent="bob").status == 11
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
+    until_asleep(waiting)
+    cli.ok("update-task", "1", "--status", "failed", "--reason", "no", agent="mia")
+    assert "task-2 is yours, and waits in vain for task-1 (failed)" in ended(waiting)["happened"][0]["text"]
+    refused = cli("update-task", "2", *ends, agent="bob").stderr
+    assert "\n  To wait no longer for task-1: teams update-task task-2 --unblock task-1\n" in refused
+    cli.ok("update-task", "2", "--unblock", "1", agent="bob")
+    cli.ok("update-task", "2", *ends, agent="bob")
+
+
+def test_a_task_of_the_owner_that_is_blocked_itself_is_waited_for(tmp_path: Path) -> None:
+    """The owner can't do it first, so it is not told to."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    cli.ok("create-task", "mine", "--blocked-by", "1", "--for", "bob", agent="lea")
+    cli.ok("create-task", "last", "--after", "2", agent="lea")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("claim-task", "3", agent="bob")
+    cli.ok("read-messages", agent="bob")
+    ends = ("--status", "completed", "--result", "r", "--next")
+    refused = cli("update-task", "3", "--status", "completed", agent="bob").stderr
+    assert "To wait until it can be" in refused and "claim-task task-2" not in refused
+    waiting = begin(cli, "bob", "update-task", "3", *ends, "--wait", "60")
+    until_asleep(waiting)
+    cli.ok("update-task", "1", *ends, agent="mia")
+    assert ended(waiting, 11)["error"]["message"].startswith("task-3 is not completed yet: ")
+    cli("claim-task", "2", agent="bob")
+    done = cli.ok("update-task", "2", *ends, agent="bob")
+    assert [task["id"] for task in done["completedToo"]] == ["task-3"]
 
 
 def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_path: Path) -> None:
