@@ -1,7 +1,8 @@
 """Completing tasks in commands: the check runs, the work lands, and messages about the task are closed.
 
-A task is completed by the command of its owner, or later: if tasks had to be completed before it, the owner's next
-command that claims or waits for work completes it. Waits keep landings going, and answers show landings in words.
+A task is completed by the command of its owner, or later: if tasks had to be completed before it, it is completed when
+the owner waits for work, or ends another task with `--next`. Waits keep landings going, and answers show landings in
+words.
 """
 
 from __future__ import annotations
