@@ -10,7 +10,7 @@ from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update
-from teams_cli.tasks import assigning, leases, tasks
+from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
 from teams_cli.teams.permission import Standing, require
@@ -41,6 +41,7 @@ def review(
         NotAllowed: The work is your own, or you are not its reviewer.
         Conflict: The owner has submitted newer work, which the error shows. If you then repeat the command, it
             succeeds.
+        TaskBlocked: Since the work was submitted, the task was made to wait for other tasks, which are not completed.
     """
     standing = require(store, team_name, caller, "review-task", task_ref)
     if not accept and not (why or "").strip():
@@ -61,7 +62,9 @@ def review(
         _refuse_reviewer(task, standing)
         now = teams.now(store)
         task = task.having(reviewed={**new_review, "at": now})
-        if not accept:
+        if accept:
+            _refuse_too_early(store, standing.team.name, task)
+        else:
             return given_back(store, standing.team, task, standing.name, "rejected", why or "")
         done = task.having(status="completed", completed_at=now).noted(now, standing.name, "accepted", why)
         return owing(done, *_notices_of_acceptance(store, standing, done))
@@ -89,6 +92,16 @@ def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
     if unseen := editing.read_unseen(store, standing.team.name, standing.name, _uid_of_newer_work(task)):
         hint = f"Look at it, then: teams review-task {task.id} --accept"
         raise errors.Conflict(f"{task.id} is still in review: {unseen}", hint)
+
+
+def _refuse_too_early(store: Store, team: str, task: Task) -> None:
+    """Refuse to accept a task before the tasks for which it waits are completed."""
+    if before := dependencies.before_completion(task, dependencies.stored(store, team)):
+        names = text.listed([str(each) for each in before])
+        unblock = f"teams update-task {task.id} --unblock {','.join(each.id for each in before)}"
+        raise errors.TaskBlocked(
+            f"{task.id} is still in review: it waits for {names}", f"Accept it later; if it need not wait: {unblock}"
+        )
 
 
 def _refuse_reviewer(task: Task, standing: Standing) -> None:

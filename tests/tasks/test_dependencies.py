@@ -13,7 +13,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import dependencies, overviews, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.views import board
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, make_team
 from tests.support.waits import begin, ended, until_asleep
 
 
@@ -126,6 +126,7 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     cli.ok("update-task", "3", "--check", "test -f it", agent="human")
     cli.ok("read-messages", agent="bob")
     waiting = cli.start(*short, "60", agent="bob")
+    until_asleep(waiting)
     for number in "12":
         cli.ok("claim-task", number, agent="mia")
         assert cli.ok("show-task", "3")["status"] == "in_progress"
@@ -423,3 +424,15 @@ def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -
         mark.rename(index / "pending-normal" / mark.name)
     assert as_counted(store) == as_read(store)
     assert len(overviews.overview(store, ALPHA).tasks_read) == 7
+
+
+def test_work_is_not_accepted_before_a_task_that_was_put_before_it(cli: Cli) -> None:
+    key = cli.ok("create-task", "work", "--review-by", "lea", agent="lea")["id"]
+    cli.ok("claim-task", key, agent="bob")
+    cli.ok("update-task", key, "--status", "completed", "--result", "r", agent="bob")
+    other = cli.ok("create-task", "other", "--blocks", key, agent="lea")["id"]
+    refused = cli("review-task", key, "--accept", agent="lea").stderr
+    assert f"{key} is still in review: it waits for {other} (pending)" in refused
+    assert f"teams update-task {key} --unblock {other}" in refused
+    complete(cli, "bob", other)
+    assert cli.ok("review-task", key, "--accept", agent="lea")["status"] == "completed"
