@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import ago, clock_time, length
-from teams_cli.commands.declaration import Command, Table, argument, in_group, option, present, row_limit, switch
+from teams_cli.commands.declaration import (
+    EVERY_ROW,
+    Command,
+    Table,
+    argument,
+    in_group,
+    option,
+    present,
+    row_limit,
+    switch,
+)
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message, quote, quote_bounded
 from teams_cli.messages.reading import Reading, Selection
@@ -214,6 +224,9 @@ def words_of_read(messages: list[dict[str, Any]]) -> Parts:
         else:
             new_lines += _message_lines(message, is_bounded=True)
     if old_lines:
+        # Otherwise many old messages would take the room of the new ones, which are marked as read.
+        if_cut = f"  [cut; all of it: teams read-messages --peek --limit {EVERY_ROW} --json >FILE]"
+        old_lines = text.bounded(old_lines, text.MOST_ANSWER, if_cut)
         old_lines.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
     return [*(new_lines or ["no new messages" if old_lines else "no messages"]), *old_lines]
 

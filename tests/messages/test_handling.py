@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.cli import TIMEOUT, Cli, add_tasks, complete
+from teams_cli.messages import messages
+from teams_cli.teams.permission import Caller
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete
 
 
 def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
@@ -123,3 +125,16 @@ def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:
     assert cli.ok("brief", agent="mia")["unhandled"] == []
     cli.ok("send-message", "mia", "was task-1 hard?", agent="lea")
     assert "next: teams reply msg-6 TEXT" in cli("wait", "--timeout", "0", agent="mia").stdout
+
+
+def test_many_open_messages_leave_room_for_a_new_one(cli: Cli) -> None:
+    """A message that an answer marks as read is in this answer, however many older messages are open."""
+    for number in range(300):
+        messages.send(cli.store(), ALPHA, Caller("lea"), "bob", f"{number} {'x' * 80}")
+    cli.ok("read-messages", "--limit", "300", agent="bob")
+    cli.ok("send-message", "bob", "by the way", "--fyi", agent="lea")
+    answer = cli("read-messages", "--limit", "500", agent="bob").stdout
+    assert "| by the way\n" in answer
+    (how_to_see_rest,) = (line for line in answer.split("\n") if line.startswith("  [cut"))
+    command = how_to_see_rest.partition("teams ")[2].partition(" >")[0]
+    assert len(cli(*command.split(), agent="bob").json) == 300
