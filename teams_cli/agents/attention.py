@@ -15,6 +15,7 @@ from teams_cli.teams.config import Config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from teams_cli.teams.permission import Caller
@@ -34,16 +35,20 @@ HINT = f'{_HINT}teams announce "what you are working on"'
 _HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 
 
-def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -> dict[str, Any]:
+def payload(
+    store: Store, team_name: str, caller: Caller, once_shown: OnceShown, left_out: Collection[int] = ()
+) -> dict[str, Any]:
     """Return the other agents and the caller's open messages as JSON, in the form in which the tool `broadcast` returns
     them.
 
     A client adds this result to the end of the context of the next model call. A message is returned by every call
     until it is handled, but is marked as read by the first call. The result has the key `hint` until the caller has
-    announced itself. The key `more` counts the messages that did not fit; `read-messages` shows them.
+    announced itself. The key `more` counts the messages that did not fit; `read-messages` shows them. Messages whose
+    numbers are in *left_out* when the others are marked stay unread.
     """
     # With a turn, the messages count as shown unasked. The number of the turn is not known here.
-    mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
+    selection = Selection(room=text.MOST_ANSWER)
+    mail = reading.read(store, team_name, caller, selection, [], once_shown, turn=0, left_out=left_out)
     read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
     count_that_fits = len(fitting(read_before))  # new messages are always shown
     omitted = {message.id for message in read_before[count_that_fits:]}

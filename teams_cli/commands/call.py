@@ -110,6 +110,8 @@ class Call:
         """Whether a reminder of mail follows although the command itself shows mail, because it has shown none."""
         self.tells_news = False
         """Whether the answer has news. The news does not count as shown if the caller cancels the request meanwhile."""
+        self.left_out: set[int] = set()
+        """The numbers of messages for which a server's answer has no room. They stay unread."""
         self._to_note: list[Callable[[], object]] = []
         store.on_append = self._wake_recipients
 

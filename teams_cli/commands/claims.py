@@ -168,7 +168,16 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
     def wait_for_news() -> News:
         again, needed = steps.WAIT_A_WHILE, Wanted(needed=True)
         return concerns.wait(
-            call.store, call.team, call.known_caller, wait, call.once_shown, call.say, needed, again, call.tending()
+            call.store,
+            call.team,
+            call.known_caller,
+            wait,
+            call.once_shown,
+            call.say,
+            needed,
+            again,
+            call.tending(),
+            call.left_out,
         )
 
     return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_for_news))
@@ -234,7 +243,16 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
         try:
             news = concerns.wait(
-                call.store, call.team, call.known_caller, remaining, notes.append, call.say, awaited, again, tend
+                call.store,
+                call.team,
+                call.known_caller,
+                remaining,
+                notes.append,
+                call.say,
+                awaited,
+                again,
+                tend,
+                call.left_out,
             )
         except errors.WaitRanOut as ran_out:
             if not (completed or was_refused):

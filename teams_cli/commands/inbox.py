@@ -86,7 +86,9 @@ def _read(
     if wait is not None and not all:
         _wait(call, selection, wait)
     once_shown = None if peek else call.once_shown
-    messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_shown)
+    messages = reading.read(
+        call.store, call.team, call.caller, selection, call.problems, once_shown, left_out=call.left_out
+    )
     if messages.more:
         if all:
             options = f" --all --since {messages[-1]['id']}"
@@ -182,7 +184,7 @@ def _list_agents(call: Call) -> Any:
 def _attend(call: Call) -> Any:
     from teams_cli.agents import attention
 
-    return attention.payload(call.store, call.team, call.known_caller, call.once_shown)
+    return attention.payload(call.store, call.team, call.known_caller, call.once_shown, call.left_out)
 
 
 def _reply(call: Call, message: str, text: str) -> Any:

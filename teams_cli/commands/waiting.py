@@ -69,7 +69,16 @@ def _wait_for_anything(
     if completed is not None:
         again += f" --completed {completed}"
     news = concerns.wait(
-        call.store, call.team, call.known_caller, timeout, call.once_shown, call.say, wanted, again, call.tending()
+        call.store,
+        call.team,
+        call.known_caller,
+        timeout,
+        call.once_shown,
+        call.say,
+        wanted,
+        again,
+        call.tending(),
+        call.left_out,
     )
     if completed_in_all is not None:
         call.try_to(lambda: _wait_on_for(news, completed_in_all - _completed_count(call)))
@@ -189,7 +198,7 @@ def unread_mail(call: Call) -> dict[str, Any]:
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread_numbers = mailbox.unread()
     messages = fitting(mailbox.messages(unread_numbers[:_MOST_MESSAGES]))
-    call.once_shown(lambda: mailbox.mark_read({message.number for message in messages}))
+    call.once_shown(lambda: mailbox.mark_read({message.number for message in messages} - call.left_out))
     team = call.load_team()
     documents = [{**message.to_document(), "next": mail.step_after(call.store, team, message)} for message in messages]
     has_next_step = call.next_step or any(document["next"] for document in documents)

@@ -24,7 +24,7 @@ from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.presence import OnceShown
@@ -80,13 +80,15 @@ def read(
     problems: list[errors.TeamsError],
     once_shown: OnceShown | None = None,
     turn: int | None = None,
+    left_out: Collection[int] = (),
 ) -> Reading:
     """Return the caller's unhandled messages, oldest first. Messages that were read before have the field `readBefore`.
     *once_shown* takes a function that marks the messages as read, to be called after they were shown. Nothing is marked
     if *once_shown* is None, or if the *selection* asks for handled messages too.
 
     A message that only informs becomes handled when it is marked. If the caller did not ask for the messages, *turn* is
-    the number of its turn. Errors of damaged messages are appended to *problems*.
+    the number of its turn. Messages whose numbers are in *left_out* when the others are marked stay unread. Errors of
+    damaged messages are appended to *problems*.
     """
     agent = require(store, team_name, caller, "read-messages").name
     if once_shown is None or selection.handled:
@@ -104,7 +106,7 @@ def read(
     mailbox = inboxes.Mailbox(store, team_name, agent, problems)
     messages = mailbox.open_messages()
     shown = {message.number for message in selection.pick(messages, mailbox.inbox)}
-    once_shown(lambda: mailbox.mark_read(shown, turn))
+    once_shown(lambda: mailbox.mark_read(shown.difference(left_out), turn))
     after = inboxes.with_read(mailbox.before, mailbox.inbox, shown, teams.now(store), turn)
     return _reading(selection, messages, mailbox.inbox, after)
 

@@ -73,6 +73,7 @@ def wait(
     wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
     tend: Callable[[Alarm], object] | None = None,
+    left_out: Collection[int] = (),
 ) -> Document:
     """Block until something new concerns the caller. Return all news, with the next command.
 
@@ -81,13 +82,14 @@ def wait(
 
     *wanted* says which news ends the wait. *once_shown* takes the functions that mark the news as read; they are called
     after the answer. *say* shows a line during the wait, and *tend* is called before each look for news. *again* is the
-    command that the answer names for a longer wait.
+    command that the answer names for a longer wait. Messages whose numbers are in *left_out* when the others are marked
+    stay unread.
 
     Raises:
         WaitRanOut: Nothing happened within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, once_shown, wanted, waits=True)
+    lookout = Lookout(store, team, caller, once_shown, wanted, waits=True, left_out=left_out)
     news: Document = {}
 
     def ready() -> bool:
@@ -114,7 +116,8 @@ def wait(
 
 class Lookout:
     """Looks for the facts and messages that concern the caller and that are *wanted*. With *waits*, the caller's record
-    shows other agents that it waits for work, unless unread mail ends the wait at once.
+    shows other agents that it waits for work, unless unread mail ends the wait at once. Messages whose numbers are in
+    *left_out* when the others are marked as read stay unread.
     """
 
     def __init__(
@@ -125,12 +128,14 @@ class Lookout:
         once_shown: OnceShown,
         wanted: Wanted = ANYTHING,
         waits: bool = False,
+        left_out: Collection[int] = (),
     ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.once_shown = once_shown
         self.wanted = wanted
+        self.left_out = left_out
         self.alarm = Alarm()
         self.offer_times: dict[str, float] = {}
         self._notes: list[Callable[[], object]] = []
@@ -284,7 +289,7 @@ class Lookout:
         if waited == 0 or not may_have_passed_over_news:
             raise ran_out
         anything = Wanted(claims_ready=self.wanted.claims_ready, completed=self.wanted.completed)
-        news = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
+        news = Lookout(self.store, self.team, self.caller, self.once_shown, anything, left_out=self.left_out).look()
         if not news:
             raise ran_out
         from teams_cli.tasks import overviews
@@ -322,7 +327,7 @@ class Lookout:
         without_room = {message.number for message in unread[len(messages) :]}
         read = set(numbers) - without_room  # also those that are left out, and those that can't be read
         self._unshown = len(mailbox.unread(quiet=True)) - len(read)
-        self._notes.append(lambda: mailbox.mark_read(read))
+        self._notes.append(lambda: mailbox.mark_read(read.difference(self.left_out)))
         # The message of a plan may come after the wait that reported it.
         reported = subjects | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
         documents = (self._document(team, message, reported, agent) for message in messages)

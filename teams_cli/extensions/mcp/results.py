@@ -92,6 +92,28 @@ def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES
     return {**short, "cut": cut}
 
 
+def message_numbers(document: dict[str, Any]) -> set[int]:
+    """Return the numbers of the messages in an answer: of `read_messages`, of a wait, or of `attend`."""
+    state = document.get("state")
+    output = state.get("output") if isinstance(state, dict) else None
+    attended = output.get("messages", ()) if isinstance(output, dict) else ()
+    rows = [*document.get("result", ()), *document.get("messages", ())]
+    return {row["number"] for row in rows if isinstance(row, dict) and "number" in row} | {
+        row["id"] for row in attended
+    }
+
+
+def count_left_out(document: dict[str, Any], short: dict[str, Any]) -> None:
+    """Count the messages of a wait that *short*, the answer cut from the *document*, leaves out. `moreMessages` says
+    how many they are, and `more` counts only other rows.
+    """
+    if left_out := len(document.get("messages", ())) - len(short.get("messages", ())):
+        short["moreMessages"] = short.get("moreMessages", 0) + left_out
+        short["more"] -= left_out
+        if not short["more"]:
+            del short["more"]
+
+
 def resource(document: Any, gist: Sequence[str]) -> Any:
     """Return the document of a resource. If it is too long, cut it like the answer of a tool. A list that is too long
     first loses all keys of its rows that are not in *gist*.

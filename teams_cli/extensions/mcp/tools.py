@@ -109,18 +109,18 @@ class Tool:
         if arguments.get(_FULL) is True:
             document = self.run(call, own_arguments)
             whole = document if isinstance(document, dict) else {"result": list(document)}
-            return _complete(whole, getattr(document, "more", 0), must_fit=False)
+            return _complete(call, whole, getattr(document, "more", 0), must_fit=False)
         own_arguments, left_out = self._limited(call, own_arguments)
         document = self.run(call, own_arguments)
         left_out = left_out or getattr(document, "more", 0)  # some commands leave out rows themselves
         is_limited = own_arguments.get("limit") is not None
         must_fit = left_out > 0 or not is_limited
         if isinstance(document, dict):
-            return _complete(document, left_out, must_fit)
+            return _complete(call, document, left_out, must_fit)
         # Of rows that do not fit, the oldest are left out: the newest rows come first until the answer is cut.
         rows = document[::-1] if self.command.newest_last else document
         answer = results.listed(rows, self.command.gist, len(rows) if is_limited else results.ROWS)
-        answer = _complete(answer, left_out, must_fit)
+        answer = _complete(call, answer, left_out, must_fit)
         return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
 
     def _limited(self, call: Call, arguments: Arguments) -> tuple[Arguments, int]:
@@ -140,11 +140,18 @@ class Tool:
         return requests.answer(call, self.command.name, arguments)
 
 
-def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return *answer*, with the number of left-out rows, *more*, if it is not 0. If *must_fit*, cut it as needed."""
+def _complete(call: Call, answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
+    """Return *answer*, with the number of left-out rows, *more*, if it is not 0. If *must_fit*, cut it as needed. The
+    messages that are left out stay unread.
+    """
     if more:
         answer = {**answer, "more": more}
-    return results.within(answer) if must_fit else answer
+    if not must_fit:
+        return answer
+    short = results.within(answer)
+    call.left_out |= results.message_numbers(answer) - results.message_numbers(short)
+    results.count_left_out(answer, short)
+    return short
 
 
 class MessagingTool(Tool):

@@ -83,3 +83,33 @@ async def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
         for key in ("text", "question"):
             said = await use(client, "ask_others", **{key: "Which?"}, to=["lea"], no_wait=True)
             assert said[1]["status"] == "pending"
+
+
+@pytest.mark.slow
+async def test_mail_that_is_cut_off_stays_unread(cli: Cli) -> None:
+    """Whatever makes an answer too long: a limit that the request gives, other parts of the answer, or long rows."""
+    for number in range(1, 32):
+        messages.send(cli.store(), ALPHA, Caller("lea"), "bob", f"{number} {'y' * 700}", fyi=True)
+    async with client_of(cli, "bob", "--tools", "all") as client:
+        _, found = await use(client, "read_messages", limit=30)
+        shown = [message["number"] for message in found["result"]]
+        assert shown == list(range(1, len(shown) + 1)) and found["more"] == 31 - len(shown)
+        await until(lambda: unread(cli, "bob") == list(range(len(shown) + 1, 32)))
+        await use(client, "read_messages", full=True)
+        await until(lambda: unread(cli, "bob") == [])
+        for number in range(32, 52):
+            messages.send(cli.store(), ALPHA, Caller("lea"), "bob", f"{number} {'y' * 140}")
+        touched = [f"src/{'z' * 140}{number}.py" for number in range(10)]
+        add_tasks(cli, "t" * 200, description="x" * 3000, touches=touched)
+        _, found = await use(client, "wait", claim=True, timeout=5)
+        count = len(found["messages"])
+        assert found["claimed"]["id"] == "task-1" and count < 20
+        assert found["moreMessages"] == 20 - count and "more" not in found
+        await until(lambda: unread(cli, "bob") == list(range(32 + count, 52)))
+        for number in range(52, 72):
+            messages.send(cli.store(), ALPHA, Caller("lea"), "bob", f"{number} " + '"\n' * 100)
+        size, found = await use(client, "attend")
+        assert size <= MOST
+        missing = {*range(32, 72)} - {message["id"] for message in found["state"]["output"]["messages"]}
+        await until(lambda: set(unread(cli, "bob")) <= missing)
+        assert {number for number in range(52, 72) if number in missing} <= set(unread(cli, "bob"))
