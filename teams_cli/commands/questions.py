@@ -18,7 +18,7 @@ from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
-from teams_cli.teams import settings
+from teams_cli.teams import history, settings
 from teams_cli.teams.permission import Caller, require
 
 TYPE_CHECKING = False
@@ -43,6 +43,7 @@ Raises:
         out of range.
     AgentNotFound: A member that you asked is not active.
     Conflict: You have too many open questions.
+    WrongState: The team is closed, or was closed before the answers came.
 """
 _SHOW = """Show a question: who was asked, the answers, and who has not answered.
 
@@ -141,7 +142,11 @@ class _Collecting:
 
 
 def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Question:
-    """Wait until the question has all its answers, its time ends, or nobody is left who could answer."""
+    """Wait until the question has all its answers, its time ends, or nobody is left who could answer.
+
+    Raises:
+        WrongState: The team was closed, so that nobody can answer any more.
+    """
     alarm = pace.Alarm()
 
     def settled() -> bool:
@@ -151,10 +156,15 @@ def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Q
         alarm.ring_after(questions.seconds_left(call.store, current))
         if not current.open:
             return True
+        team = call.load_team()
+        if team.state == "closed":
+            closed = history.of_closed(call.store, team.name)
+            if current.answers:
+                closed.hint = f"The answers so far: teams show-question {asked.id}. {closed.hint}"
+            raise closed
         collecting.look_after(current, alarm)
         if was_running or collecting.is_running:  # copies of agents answer for members that have left, too
             return False
-        team = call.load_team()
         return not any(name == HUMAN or team.member(name) for name in current.waiting_for)
 
     if asked.open:

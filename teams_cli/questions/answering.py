@@ -230,6 +230,9 @@ def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
 def _ask_permission(store: Store, team_name: str, agent: str, operation: str, wish: str, kind: str) -> Question:
     """Ask the human for permission, wait for the answer, and return the closed question. *wish* says what the agent
     wants to do. *kind* is what `always` allows for good: "command" or "tool".
+
+    Raises:
+        WrongState: The team is closed, or was closed before the human answered.
     """
     seconds = asking.seconds_of(teams.get(store, team_name))
     draft = Question(
@@ -250,6 +253,9 @@ def _ask_permission(store: Store, team_name: str, agent: str, operation: str, wi
     def is_settled() -> bool:
         question = questions.get(store, team_name, asked.id)
         alarm.ring_after(questions.seconds_left(store, question))
+        if question.open and teams.get(store, team_name).state == "closed":  # nobody can answer any more
+            questions.stop_waiting(store, team_name, asked)
+            raise history.of_closed(store, team_name)
         return not question.open
 
     pace.sleep_until(store, team_name, is_settled, None, {"team", f"question/{asked.id}"}, alarm)

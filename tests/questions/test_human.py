@@ -145,6 +145,29 @@ def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
     assert [each["content"] for each in found["responses"]] == ["the second"]
 
 
+def test_a_question_ends_with_its_team(tmp_path: Path) -> None:
+    """Nobody can answer in a closed team, so nobody waits for answers there; those that came stay readable."""
+    cli = make_team(tmp_path / "root", "bob", "ann")
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
+    words = ("ask-others", "which?", "--timeout", "1000")
+    asking = [
+        cli.start(*words, "--to", "bob", "--to", "ann", agent="lea"),
+        cli.start(*words, "--human", agent="bob"),
+        cli.start("announce", "at work", agent="ann"),
+    ]
+    wait_for(lambda: len(cli.ok("get-questions", "--open")) == len(asking))
+    (of_lea,) = (each["id"] for each in cli.ok("get-questions") if each["from"] == "lea")
+    cli.ok("answer", of_lea, "the second", agent="bob")
+    cli.ok("close-team", agent="lea")
+    for process in asking:
+        refusal = process.communicate(timeout=TIMEOUT)[1].decode()
+        assert process.returncode == 11 and f"team {ALPHA} is closed" in refusal
+        assert (f"teams show-question {of_lea}." in refusal) == (process is asking[0])
+    assert "bob: the second" in cli("show-question", of_lea, agent="lea").stdout
+    assert all(each["leftAlone"] for each in cli.ok("get-questions", "--open"))
+
+
 def test_the_human_alone_skips_from_any_shell(cli: Cli) -> None:
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     wait_for(lambda: cli.ok("get-questions", "--open"))
