@@ -291,9 +291,23 @@ class Call:
         return list(dict.fromkeys(problem.message for problem in self.problems))
 
     def once_shown(self, note: Callable[[], object]) -> None:
-        """Register a function that records that the caller was shown news. It is called once the answer is written."""
+        """Register a function that records that the caller was shown news. It is called once the answer is written. A
+        caller without the token of its name does not get the news of that agent marked as shown.
+        """
         self.tells_news = True
-        self.once_answered(note)
+        if self._is_verified():
+            self.once_answered(note)
+
+    def _is_verified(self) -> bool:
+        """Whether the caller has the token of its name, if the team asks for tokens."""
+        try:
+            if self.caller:
+                verify(self.load_team(), self.caller)
+        except errors.NotAllowed:
+            return False
+        except errors.TeamsError:  # there is no such team, so it asks for nothing
+            pass
+        return True
 
     def once_answered(self, note: Callable[[], object]) -> None:
         """Register a function to be called once the answer is written. `once_shown` is for news that was shown."""

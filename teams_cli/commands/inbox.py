@@ -19,7 +19,7 @@ from teams_cli.messages import reading
 from teams_cli.messages.messages import Message, quote, quote_bounded
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import refuse_former, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def _wait(call: Call, selection: Selection, seconds: float) -> None:
         ending.set_alarm(call.store, call.team, started, alarm)
         if has_arrived():
             return True
-        overviews.refuse_closed(call.store, call.load_team())
+        team = call.load_team()
+        refuse_former(team, call.known_caller)
+        overviews.refuse_closed(call.store, team)
         return False
 
     topics = ["team", f"message/{call.agent}"]

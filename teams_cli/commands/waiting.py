@@ -33,6 +33,7 @@ all tasks. Messages are marked as read. With a condition such as --task, the wai
 Raises:
     WaitRanOut: The time ran out first.
     WrongState: The task that you would wait for is assigned to you.
+    NotAllowed: You may not read your messages, or you have left the team.
 """
 
 
@@ -122,7 +123,7 @@ def _conditions(
     if plan is not None:
         awaited += [conditions.plan_decided(store, team, key) for key in each_name([plan])]
     if message:
-        awaited.append(conditions.message_there(store, team, call.agent))
+        awaited.append(conditions.message_there(store, team, call.known_caller))
     if ready:
         awaited.append(conditions.task_ready(store, team, call.known_caller))
     if (message or ready) and call.caller:

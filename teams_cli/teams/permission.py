@@ -133,6 +133,16 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
     raise errors.NotAllowed(f"{caller.name} is {who}, which may not {operation}", hint)
 
 
+def refuse_former(team: Team, caller: Caller) -> None:
+    """Refuse a caller that was a member and is none any more, because it would wait in vain.
+
+    Raises:
+        NotAllowed: The caller has left, or was shut down.
+    """
+    if team.find(caller.name) and not team.member(caller.name):
+        raise _refusal_of_stranger(team, caller, "wait")
+
+
 def verify(team: Team, caller: Caller) -> None:
     """If the team was made with --secure, check the caller's token.
 

@@ -14,7 +14,7 @@ from teams_cli.tasks import claims, dependencies, leases, overviews, plans, task
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK
 from teams_cli.teams import presence, teams
-from teams_cli.teams.permission import standing_of
+from teams_cli.teams.permission import refuse_former, require, standing_of
 from teams_cli.views import mail, standing, steps, work
 
 TYPE_CHECKING = False
@@ -250,10 +250,18 @@ def plan_decided(store: Store, team: str, key: str) -> Condition:
     return Condition("plan", what, topics, decided_plan, lambda: standing.of_plan(store, team, plan_id))
 
 
-def message_there(store: Store, team: str, agent: str) -> Condition:
-    """Return the condition that the agent has an unread message."""
+def message_there(store: Store, team: str, caller: Caller) -> Condition:
+    """Return the condition that the caller has an unread message.
+
+    Raises:
+        NotAllowed: The caller may not read its messages, or has left the team. A new name may wait for messages.
+    """
+    agent = caller.name
+    if caller.is_human or teams.get(store, team).member(agent):
+        require(store, team, caller, "read-messages")
 
     def unread_messages(alarm: Alarm) -> Document | None:
+        refuse_former(teams.get(store, team), caller)
         numbers = inboxes.unread(store, team, agent)
         return {"unread": [f"msg-{number}" for number in numbers]} if numbers else None
 
@@ -284,6 +292,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
     def ready_tasks(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
+        refuse_former(team_now, caller)
         claims.release_lost(store, team_now, alarm)
         ready = [task.id for task in claims.ready_for(store, team_now, caller, alarm)]
         return {"ready": ready} if ready else None

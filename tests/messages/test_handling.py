@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.messages import messages
+from pathlib import Path
+
+from teams_cli.messages import inboxes, messages
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete
+from tests.support.waits import until_asleep
 
 
 def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
@@ -138,3 +141,34 @@ def test_many_open_messages_leave_room_for_a_new_one(cli: Cli) -> None:
     (how_to_see_rest,) = (line for line in answer.split("\n") if line.startswith("  [cut"))
     command = how_to_see_rest.partition("teams ")[2].partition(" >")[0]
     assert len(cli(*command.split(), agent="bob").json) == 300
+
+
+def test_news_is_shown_to_its_reader_only(tmp_path: Path) -> None:
+    """In a secure team, nobody but the agent itself reads its mail or makes its news count as shown."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    leader = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
+    token = cli.ok("join-team", agent="bob")["token"]
+    assert cli("send-message", "bob", "for you", "--fyi", agent="lea", TEAMS_TOKEN=leader).status == 0
+    assert cli("create-task", "t", "--for", "bob", agent="lea", TEAMS_TOKEN=leader).status == 0
+    for other_token in ("", leader):
+        answer = cli("wait", "--message", "--timeout", "0", agent="bob", TEAMS_TOKEN=other_token)
+        assert answer.status == 13 and "for you" not in answer.stdout
+        for words in (["brief"], ["get-tasks"], ["wait", "--ready", "--timeout", "0"]):
+            assert cli(*words, agent="bob", TEAMS_TOKEN=other_token).status == 0
+    assert inboxes.load(cli.store(), ALPHA, "bob") == inboxes.Inbox(agent="bob")
+    answer = cli("wait", "--message", "--timeout", "0", agent="bob", TEAMS_TOKEN=token)
+    assert "| for you\n" in answer.stdout
+    assert inboxes.unread(cli.store(), ALPHA, "bob") != [1]
+
+
+def test_a_wait_ends_when_its_caller_leaves(cli: Cli) -> None:
+    """No mail comes to a former member, and no task is ready for it."""
+    waits = (["wait", "--message"], ["wait", "--ready"], ["read-messages", "--wait", "1000"])
+    waiting = [cli.start(*words, agent="bob") for words in waits]
+    for process in waiting:
+        until_asleep(process)
+    cli.ok("leave-team", agent="bob")
+    for process in waiting:
+        assert "bob left team" in process.communicate(timeout=TIMEOUT)[1].decode() and process.returncode == 13
+    for words in waits:
+        assert cli.refused(*words, agent="bob") == (13, "not_allowed")
