@@ -194,11 +194,12 @@ def overdue_notices(store: Store, team: str, sender: Agent, once_shown: OnceShow
     if all(entry.told for entry in overdue_entries):  # or there are none
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
+    looked_up = {entry.number for entry in overdue_entries}
 
     def note_shown(agent: Agent) -> Agent:
         awaits = []
         for entry in agent.awaits or ():
-            if not _is_due(store, entry):
+            if entry.number not in looked_up:  # it may have become overdue meanwhile
                 awaits.append(entry)
             elif f"msg-{entry.number}" in rows:
                 awaits.append(entry.having(told=True))

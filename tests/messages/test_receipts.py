@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from tests.support.cli import Cli
-from tests.support.waits import until
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from teams_cli.messages import messages
+from teams_cli.teams import presence, teams
+from teams_cli.teams.permission import Caller
+from teams_cli.views import receipts
+from tests.support.cli import ALPHA, Cli
+from tests.support.waits import at_once, until
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+    from tests.conftest import FakeClock
 
 
 def states(cli: Cli, *words: str) -> dict[str, str]:
@@ -50,3 +61,24 @@ def test_what_is_not_acknowledged_in_time_is_told_to_its_sender_and_ends_its_wai
     assert cli("send-message", "bob", "And this", "--ack-required", agent="lea").status == 0
     said = cli("wait", "--timeout", "60", "--json", agent="lea").json
     assert [(each["what"], each["id"]) for each in said["happened"]] == [("overdue", "msg-2")]
+
+
+def test_what_becomes_overdue_during_an_answer_is_reported_by_the_next_one(team: Store, clock: FakeClock) -> None:
+    """What an answer notes about the messages that it reported leaves a later message alone."""
+    for _ in range(2):
+        ack_by = receipts.due(team, teams.get(team, ALPHA))
+        sent = messages.send(team, ALPHA, Caller("lea"), "bob", "Sign this", ack_by=ack_by)
+        receipts.expect(team, ALPHA, sent)
+        clock.advance(10)
+
+    def reported(once_shown: Callable[[Callable[[], object]], object]) -> list[str]:
+        notices = receipts.overdue_notices(team, ALPHA, presence.load(team, ALPHA, "lea"), once_shown)
+        return [notice.partition(" ")[0] for notice in notices]
+
+    while not reported(lambda note: None):
+        clock.advance(1)
+    notes: list[Callable[[], object]] = []
+    assert reported(notes.append) == ["msg-1"]
+    clock.advance(60)
+    notes.pop()()
+    assert reported(at_once) == ["msg-2"] and reported(at_once) == []
