@@ -164,7 +164,8 @@ class Checkout:
 
 def branch_of(top: str) -> str:
     """Return the branch that is checked out at *top*, or "" if HEAD is detached."""
-    return git.output_of(top, "symbolic-ref", "--quiet", "--short", "HEAD")
+    reference = git.output_of(top, "symbolic-ref", "--quiet", "HEAD")  # with --short, a tag of that name adds a prefix
+    return reference.removeprefix(_HEADS) if reference.startswith(_HEADS) else ""
 
 
 def at(directory: str) -> Checkout | None:

@@ -255,3 +255,9 @@ def test_an_update_of_files_overwrites_no_untracked_link_or_directory(main: Path
     nested = make_repository(main / "new", {"kept": "kept"})
     assert not merging.follow(str(main), base, tip)
     assert (nested / "kept").read_text() == "kept"
+
+
+def test_a_tag_with_the_name_of_the_branch_hinders_no_merge(cli: Cli, main: Path) -> None:
+    made_by(cli, "ann", main, "echo 1 >new")
+    git(main, "tag", "main")
+    assert cli.ok("worktree", "merge", "ann")["onto"] == "main" and (main / "new").exists()

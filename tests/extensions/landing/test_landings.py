@@ -463,3 +463,12 @@ def test_a_change_is_answered_though_nothing_can_be_read_after_it(tmp_path: Path
     done = subprocess.run(command, env=cli.environ(agent), capture_output=True, timeout=TIMEOUT)
     assert done.returncode == 0 and json.loads(done.stdout)["status"] == "completed", done
     assert b"input/output" in done.stderr.lower(), done
+
+
+def test_a_tag_with_the_name_of_the_branch_hinders_no_landing(shop: Shop) -> None:
+    git(shop.main, "tag", "trunk")
+    shop.set("landing", "completed")
+    shop.begin("bob")
+    shop.complete("bob")
+    (landing,) = shop.cli.ok("get-landings", agent="lea")
+    assert landing["onto"] == "trunk" and shop.over("1") == "landed" and (shop.main / "new").exists()
