@@ -13,6 +13,7 @@ import time
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git, work
 from teams_cli.agents.work import Work
+from teams_cli.store.files import disk
 
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
@@ -206,13 +207,17 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
         return f"it has changes hidden from git: {text.listed(hindering)}"
     if hindering := _untracked_in_the_way(checkout, base, commit):
         return f"it has untracked files that would be overwritten: {text.listed(hindering)}"
+    if hindering := _submodules_in_the_way(checkout, base, commit):
+        commands = [f"git -C {shlex.quote(checkout)} submodule deinit {shlex.quote(name)}" for name in hindering]
+        return f"files would replace submodules that are checked out there: {'; '.join(commands)}"
     # With -n git changes nothing, and only says whether it could update the files.
     trial = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(trial.stderr.split()).removeprefix("error: ") if trial.returncode else ""
 
 
 def _differing_files(checkout: str, base: str, commit: str, *options: str) -> set[str]:
-    return set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", *options, base, commit))
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
+    return set(_names(checkout, *words, *options, base, commit))
 
 
 def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
@@ -234,6 +239,18 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
     return list(dict.fromkeys(untracked))
 
 
+def _submodules_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
+    """Return the submodules that *commit* replaces with a file or a link, if files are checked out there. git would
+    delete everything in them, even what nobody has committed.
+    """
+    replaced = []
+    for name in sorted(_differing_files(checkout, base, commit, "--diff-filter=T")):
+        path = os.path.join(checkout, name)
+        if not os.path.islink(path) and disk.names_in(path):
+            replaced.append(name)
+    return replaced
+
+
 def follow(checkout: str, base: str, commit: str) -> bool:
     """Update the files of the checkout from the commit *base* to *commit*, or finish an update that an earlier process
     began. Returns False if the update fails, for example because somebody changed one of the files meanwhile.
@@ -243,6 +260,8 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     for name in _untracked_in_the_way(checkout, base, commit):
         if not _is_missing_or_of(checkout, name, (base, commit)):
             return False
+    if _submodules_in_the_way(checkout, base, commit):
+        return False
     update = ("read-tree", "-m", "-u", base, commit)
     if git.run(checkout, *update).returncode == 0:
         return True

@@ -20,6 +20,7 @@ from tests.support.cli import ALPHA, TIMEOUT, complete, in_progress, make_team, 
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, no_lander
 from tests.support.waits import until
+from tests.support.workflow_runs import make_repository
 
 BOTH = (("1", "bob"), ("2", "mia"))
 
@@ -472,3 +473,22 @@ def test_a_tag_with_the_name_of_the_branch_hinders_no_landing(shop: Shop) -> Non
     shop.complete("bob")
     (landing,) = shop.cli.ok("get-landings", agent="lea")
     assert landing["onto"] == "trunk" and shop.over("1") == "landed" and (shop.main / "new").exists()
+
+
+@pytest.mark.slow
+def test_a_file_that_replaces_a_submodule_deletes_nothing_in_it(shop: Shop) -> None:
+    library = make_repository(shop.main.parent / "library", {"l": "l"})
+    git(shop.main, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "lib")
+    git(shop.main, "commit", "-qm", "with a submodule")
+    (shop.main / "lib/mine").write_text("mine")
+    git(shop.trees["bob"], "merge", "-q", "trunk")
+    git(shop.trees["bob"], "rm", "-q", "lib")
+    shop.begin("bob", file="lib")
+    before = shop.tip()
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and (shop.main / "lib/mine").exists() and shop.tip() == before
+    command = landing["reason"].partition("there: ")[2]
+    assert subprocess.run(["sh", "-c", command], capture_output=True).returncode != 0  # git protects the new file
+    (shop.main / "lib/mine").unlink()
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "lib").read_text() == "1"
