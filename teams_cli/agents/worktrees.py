@@ -374,6 +374,8 @@ def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
 
 
 def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
+    if checkouts.branch_of(tree.target) != tree.target_branch:  # a hook, or somebody else, switched the branch
+        raise errors.Conflict(f"{tree.target} is no longer on {tree.target_branch}", "Repeat the command.")
     if why := merging.in_the_way(tree.target, tree.target_tip, commit, attended=True):
         raise _not_merged(tree, why)
 

@@ -261,3 +261,16 @@ def test_a_tag_with_the_name_of_the_branch_hinders_no_merge(cli: Cli, main: Path
     made_by(cli, "ann", main, "echo 1 >new")
     git(main, "tag", "main")
     assert cli.ok("worktree", "merge", "ann")["onto"] == "main" and (main / "new").exists()
+
+
+def test_a_merge_stops_if_the_branch_is_switched_meanwhile(cli: Cli, main: Path) -> None:
+    """The checkout would otherwise get the files of a branch that it no longer has."""
+    tree = made_by(cli, "ann", main, "echo 1 >new; git add new; git commit -qm new")
+    git(main, "branch", "other")
+    before = git(main, "rev-parse", "main")
+    hook = main / ".git/hooks/commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nunset $(git rev-parse --local-env-vars)\ngit -C {main} switch -q other\n")
+    hook.chmod(0o755)
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
+    assert git(main, "status", "--porcelain") == "" and git(main, "rev-parse", "main") == before

@@ -240,7 +240,8 @@ def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]
         repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
         reason = f"{onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
         raise _Failed("red", checked=check.to_json(), reason=reason)
-    if commands:  # the checkout may have changed during the checks
+    if commands:  # during the checks, files may have changed, or the branch may have been switched
+        checkout = merging.checked_out(repository, onto)
         _refuse_in_the_way(checkout, base, commit)
     with ExitStack() as undone_if_refused:
         try:

@@ -200,7 +200,9 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
     checks = run_checks(store, team, group[0], tip, all_commands, environ)
     if not all(check.passed for check in checks):
         return False
-    if checkout and merging.in_the_way(checkout, base, tip):  # the checkout may have changed during the checks
+    # During the checks, files may have changed, or the branch may have been switched.
+    checkout = merging.checked_out(repository, onto)
+    if checkout and merging.in_the_way(checkout, base, tip):
         return False
     with ExitStack() as undone_if_refused:
         try:

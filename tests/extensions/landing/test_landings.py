@@ -492,3 +492,22 @@ def test_a_file_that_replaces_a_submodule_deletes_nothing_in_it(shop: Shop) -> N
     (shop.main / "lib/mine").unlink()
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)
     assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "lib").read_text() == "1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", ["1", "2"])
+@pytest.mark.parametrize("before", ["trunk", "feature"])
+def test_a_branch_that_is_switched_during_the_check_keeps_its_own_files(shop: Shop, before: str, together: str) -> None:
+    """The checkout follows only the branch that it has now."""
+    after = {"trunk": "feature", "feature": "trunk"}[before]
+    git(shop.main, "branch", "feature")
+    git(shop.main, "switch", "-q", before)
+    shop.set("landingTogether", together)
+    shop.set("landingCheck", f"git -C {shop.main} switch -q {after}")
+    with no_lander(shop.cli.store()):
+        for key, agent in BOTH:
+            shop.begin(agent, key=key, file=agent)
+            shop.ok(agent, "land", key, "--onto", "trunk", "--no-wait")
+    assert [shop.over(key) for key in ("1", "2")] == ["landed", "landed"]
+    assert git(shop.main, "status", "--porcelain") == "" and git(shop.main, "branch", "--show-current") == after
+    assert (shop.main / "bob").exists() is (shop.main / "mia").exists() is (after == "trunk")
