@@ -326,12 +326,30 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
 def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
     """Restore the files, the index and the nested repositories of the checkout from the kept *commit*."""
     git.must(path, "read-tree", "--reset", "-u", commit)
+    left_out = {entry[2:] for entry in git.names(path, "ls-files", "-v", "-z") if entry[:1] in "Ss"}
     for name, nested_commit in about.get("nested", {}).items():
         about_nested = _parse_about(git.must(path, "show", "--no-patch", "--format=%b", nested_commit))
         _bring_back_nested(path, name, nested_commit, about_nested)
     staged = about.get("staged", {}).get("0")
-    git.must(path, "read-tree", staged or about.get("head") or "--empty")
+    start = staged or about.get("head") or "--empty"
+    git.must(path, "read-tree", start)
+    if left_out:
+        _restore_left_out(path, commit, start, left_out)
     git.run(path, "update-index", "--quiet", "--refresh")
+
+
+def _restore_left_out(path: str, commit: str, start: str, left_out: set[str]) -> None:
+    """Restore the files of the kept *commit* that the sparse checkout *path* left out: write those that differ from the
+    commit *start*, whose files are in the index, and mark the others as left out. Else git would show them as deleted.
+    """
+    differing = set(git.names(path, "diff-tree", "-r", "-z", "--name-only", "--no-renames", start, commit))
+    literal = {"GIT_LITERAL_PATHSPECS": "1"}
+    if written := left_out & differing:
+        words = ("restore", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
+        source = (f"--source={commit}", "--pathspec-from-file=-", "--pathspec-file-nul")
+        git.must(path, *words, *source, stdin="".join(f"{name}\0" for name in written), variables=literal)
+    skipped = "".join(f"{name}\0" for name in left_out - differing)
+    git.must(path, "update-index", "--skip-worktree", "-z", "--stdin", stdin=skipped)
 
 
 def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any]) -> None:

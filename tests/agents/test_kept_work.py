@@ -274,3 +274,22 @@ def test_a_merge_stops_if_the_branch_is_switched_meanwhile(cli: Cli, main: Path)
     hook.chmod(0o755)
     assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and tree.exists()
     assert git(main, "status", "--porcelain") == "" and git(main, "rev-parse", "main") == before
+
+
+def test_work_outside_a_sparse_checkout_comes_back(cli: Cli, main: Path) -> None:
+    """What the sparse checkout leaves out is neither lost nor shown as deleted."""
+    for name in ("in/f", "out/f", "out/g", "out/h"):
+        path = main / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("1\n")
+    git(main, "add", ".")
+    git(main, "commit", "-qm", "directories")
+    git(main, "sparse-checkout", "set", "in")
+    tree = made_by(cli, "ann", main, "mkdir out; echo 2 >out/f; echo 2 >out/new; echo 2 >out/h; git add --sparse out/h")
+    before = git(tree, "status", "--porcelain")
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    cli.ok("worktree", "restore", ref)
+    assert git(tree, "status", "--porcelain") == before and before
+    assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
+    contents = {name: git(main, "show", f"main:out/{name}") for name in ("f", "g", "h", "new")}
+    assert contents == {"f": "2", "g": "1", "h": "2", "new": "2"}
