@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from teams_cli import environment
 from teams_cli.agents import git, sessions
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
 
@@ -68,6 +69,20 @@ def git_directory(top: str) -> str:
     """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
+
+
+def data_of_deleted(repository: str, worktree: str) -> str:
+    """Return the directory with the data that git still keeps for a *worktree* whose directory was deleted; "" if there
+    is none. Until `git worktree prune` removes it, it has the worktree's HEAD and index.
+    """
+    if os.path.lexists(worktree):
+        return ""
+    store = f"{git.common_directory(repository)}/worktrees"
+    for name in disk.names_in(store):
+        link = environment.git_line(f"{store}/{name}/gitdir")
+        if link and os.path.realpath(os.path.join(store, name, link)) == os.path.realpath(f"{worktree}/.git"):
+            return f"{store}/{name}"
+    return ""
 
 
 def leads_astray(top: str) -> bool:

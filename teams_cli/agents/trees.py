@@ -228,15 +228,40 @@ def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
 
 def add_for_branch(top: str, path: str, branch: str) -> None:
     """Make a worktree at *path* for the existing *branch*, in the repository of the checkout *top*. The worktree
-    existed before, but its directory was deleted. The branch stays at its commit.
+    existed before, but its directory was deleted. The branch stays at its commit. If git still has the HEAD and the
+    index of the deleted worktree, the new one gets them.
 
     Raises:
         Conflict: git did not make the worktree, for example because the branch is checked out elsewhere.
     """
+    if data := checkouts.data_of_deleted(top, path):
+        _give_directory(path, data)
+        return
     origin = checkouts.of_checkout(top)
     origin.base = git.output_of(top, "merge-base", origin.base, f"refs/heads/{branch}") or origin.base
-    git.run(top, "worktree", "remove", "--force", path)  # else git takes the branch for checked out there
     _make(top, path, origin, path, branch)
+
+
+def _give_directory(path: str, data: str) -> None:
+    """Make the directory *path* again for a worktree of which git still has the *data*, with the files in its index. It
+    appears in one step, because files that a killed command did not write would look deleted.
+    """
+    import shutil  # slow to import, and rarely needed
+
+    temporary = f"{os.path.dirname(path)}/{_OWN}{os.urandom(6).hex()}"
+    variables = {"GIT_DIR": data, "GIT_WORK_TREE": temporary}
+    try:
+        os.makedirs(temporary)
+        if not os.path.exists(f"{data}/index"):
+            git.must(temporary, "read-tree", "HEAD", variables=variables)
+        git.must(temporary, "checkout-index", "--all", variables=variables)
+        with open(f"{temporary}/.git", "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"gitdir: {data}\n")
+        os.rename(temporary, path)
+    except OSError as error:
+        raise disk.failed("make", path, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:

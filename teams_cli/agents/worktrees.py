@@ -60,11 +60,10 @@ class Worktree:
             base = target.tip or self.origin.base
             self.work = works.of_worktree(path, branch, [base] if base else [], self.origin)
         else:
-            command = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
+            command = _command_to_get_back(path, branch, checkout)
             target = _Target(problem=f"its directory was deleted; get it back: {command}")
             self.work = works.Work(path)
-            head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
-            if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):  # else its work is merged
+            if not _was_merged(path, branch, checkout):
                 self.work.problem = target.problem
         self.target, self.target_branch, self.target_tip, self.no_target = target
 
@@ -93,6 +92,31 @@ class Worktree:
             "holds": self.work.phrases(),
             "repository": self.target or None,
         }
+
+
+def _command_to_get_back(path: str, branch: str, checkout: str) -> str:
+    """Return a command that makes the worktree again whose directory *path* was deleted."""
+    quoted = shlex.quote(path)
+    if not (data := checkouts.data_of_deleted(checkout, path)):
+        return f"git -C {shlex.quote(checkout)} worktree add -f {quoted} {branch}"
+    link = shlex.quote(f"gitdir: {data}")
+    return f"mkdir -p {quoted} && echo {link} >{shlex.quote(f'{path}/.git')} && git -C {quoted} checkout-index --all"
+
+
+def _was_merged(path: str, branch: str, checkout: str) -> bool:
+    """Whether the commit of the *checkout* contains everything that git still has of the worktree whose directory
+    *path* was deleted: its *branch*, its HEAD, and its staged files.
+    """
+    head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
+    if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):
+        return False
+    data = checkouts.data_of_deleted(checkout, path)
+    if not data:
+        return True
+    variables = {"GIT_DIR": data}
+    own_head = git.run(checkout, "rev-parse", "--verify", "HEAD^{commit}", variables=variables).stdout.strip()
+    staged = git.run(checkout, "diff-index", "--cached", "--quiet", "HEAD", variables=variables).returncode
+    return merging.holds(checkout, head, own_head) and not staged and not works.unfinished_in(data)
 
 
 def _target_of(path: str, origin: checkouts.Origin) -> _Target:

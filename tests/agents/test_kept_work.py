@@ -293,3 +293,19 @@ def test_work_outside_a_sparse_checkout_comes_back(cli: Cli, main: Path) -> None
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
     contents = {name: git(main, "show", f"main:out/{name}") for name in ("f", "g", "h", "new")}
     assert contents == {"f": "2", "g": "1", "h": "2", "new": "2"}
+
+
+@pytest.mark.parametrize(
+    "script", ["git checkout -q --detach; echo 1 >new; git add new; git commit -qm one", "echo 1 >new; git add new"]
+)
+def test_what_git_still_has_of_a_deleted_worktree_is_work(cli: Cli, main: Path, script: str) -> None:
+    """A detached HEAD and staged files are lost with git's data of the worktree, not with its directory."""
+    tree = made_by(cli, "ann", main, script)
+    shutil.rmtree(tree)
+    assert cli.refused("worktree", "remove", "ann") == (11, "conflict")
+    (hint,) = cli.ok("worktree", "list")[0]["holds"]
+    subprocess.run(["sh", "-c", hint.partition("get it back: ")[2]], check=True, capture_output=True)
+    assert (tree / "new").exists() and cli.ok("worktree", "list")[0]["state"] == "work"
+    shutil.rmtree(tree)
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert git(main, "show", f"{ref}:new") == "1" and not tree.exists()
