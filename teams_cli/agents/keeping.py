@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,7 +101,8 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
             disk.commit(disk.write_temp(f"{store.root}/tmp", os.fsencode(work.store)), path)
         title = f"Kept: the work of {agent} in {team}"
         commit = _commit_everything(work, title, {**about, "holds": work.phrases()}, drafts)
-        references = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
+        # No number is used again, not even in another repository: a reference must name one work.
+        references = [kept.ref for kept in all_of(store, team) if kept.agent == agent]
         numbers = [int(end) for name in references if (end := name.rpartition("/")[2]).isdigit()]
         for number in range(max(numbers, default=0) + 1, _MOST_KEPT):
             ref = f"{PREFIX}/{team}/{agent}/{number}"
@@ -268,14 +270,22 @@ def find(store: Store, ref: str, directory: str) -> Kept:
 
     Raises:
         NotFound: There is no such kept work.
+        InvalidValue: Several recorded repositories have it, and *directory* is in none of them.
     """
     full_ref = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
     in_repository: list[Kept] = []
     if directory and (common := git.output_of(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")):
         in_repository = list(_kept_in(os.path.realpath(common), f"{PREFIX}/"))
-    for kept in [*in_repository, *all_of(store)]:
-        if kept.ref == full_ref:
-            return kept
+    for works_kept in (in_repository, all_of(store)):
+        found = [kept for kept in works_kept if kept.ref == full_ref]
+        if len(found) > 1:  # an older version counted in each repository separately
+            commands = [f"cd {shlex.quote(kept.repository)}" for kept in found]
+            raise errors.InvalidValue(
+                f"{len(found)} repositories have kept work {ref!r}",
+                f"Change to the right one, and repeat the command: {'; or '.join(commands)}",
+            )
+        if found:
+            return found[0]
     raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")
 
 

@@ -12,7 +12,7 @@ import pytest
 from teams_cli.agents import merging
 from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
-from tests.support.shop import git
+from tests.support.shop import git, teams_in
 from tests.support.workflow_runs import make_repository
 
 pytestmark = NEEDS_PROC
@@ -309,3 +309,23 @@ def test_what_git_still_has_of_a_deleted_worktree_is_work(cli: Cli, main: Path, 
     shutil.rmtree(tree)
     ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
     assert git(main, "show", f"{ref}:new") == "1" and not tree.exists()
+
+
+@pytest.mark.slow
+def test_a_reference_names_one_kept_work_on_this_machine(cli: Cli, main: Path, tmp_path: Path) -> None:
+    """The same agent of a new team of the same name may have worked in another repository."""
+    other = make_repository(tmp_path / "other", {"o": "o"})
+    references = []
+    for repository in (main, other):
+        made_by(cli, "ann", repository, f"echo 1 >in-{repository.name}")
+        references.append(cli.ok("worktree", "remove", "ann", "--force")["kept"])
+        cli("close-team", "--force")
+        assert cli.ok("prune", "--older-than", "0", "--yes", agent="human")[0]["removed"]
+        cli.ok("spawn-team", ALPHA, agent="lea")
+    for repository, reference in zip((main, other), references, strict=True):
+        tree = Path(cli.ok("worktree", "restore", reference)["path"])
+        assert (tree / f"in-{repository.name}").exists()
+    git(other, "update-ref", references[0], references[1])  # as an older version did
+    answer = cli("worktree", "restore", references[0])
+    assert answer.status == 2 and f"cd {other}/.git" in answer.stderr
+    assert teams_in(other / ".git", cli, "lea", "worktree", "restore", references[0]).returncode == 0
