@@ -119,6 +119,21 @@ def worktrees(directory: str) -> list[str]:
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")
         if done.returncode == 0:
-            return done.stdout.splitlines()
+            return _with_main_checkout(directory, done.stdout.splitlines())
         time.sleep(_PAUSE)
     raise errors.StorageFailed(f"git worktree list: {done.stderr.strip()}", f"Try it in {directory}.")
+
+
+def _with_main_checkout(directory: str, lines: list[str]) -> list[str]:
+    """Return the *lines* with the path of the main checkout. For a submodule, and for a repository whose data is not in
+    `.git`, git lists the directory with the data instead. It stays if neither core.worktree nor *directory*, from which
+    they were listed, says where the checkout is.
+    """
+    main = lines[0].removeprefix("worktree ")
+    if lines[1:2] == ["bare"] or not os.path.isdir(main) or os.path.lexists(f"{main}/.git"):
+        return lines
+    for place in (main, directory):
+        top, _, data = output_of(place, "rev-parse", "--show-toplevel", "--absolute-git-dir").partition("\n")
+        if top and os.path.realpath(data) == os.path.realpath(main):
+            return [f"worktree {top}", *lines[1:]]
+    return lines

@@ -143,7 +143,7 @@ def refuse_unfollowed(repository: str, branch: str) -> None:
     """Refuse to move a branch that is checked out in several places: the files of only one checkout would be updated,
     and a commit in another would undo the merge. Refuse it also while the branch is being rebased, because
     `git rebase --abort` would move the branch back. During a rebase, `git worktree list` does not show the branch as
-    checked out.
+    checked out. Refuse it also if it is checked out, but git does not say where.
     """
     reference = f"refs/heads/{branch}"
     paths: list[str] = []
@@ -152,6 +152,9 @@ def refuse_unfollowed(repository: str, branch: str) -> None:
         if any(line.startswith("prunable") for line in attributes):  # its directory was deleted
             continue
         if f"branch {reference}" in attributes:
+            if os.path.isdir(path) and not os.path.lexists(f"{path}/.git"):
+                command = f"git -C {shlex.quote(path)} config core.worktree DIRECTORY"
+                raise errors.Conflict(f"git does not say where {branch} is checked out", f"Say it: {command}")
             paths.append(path)
         git_directory = checkouts.git_directory(path)
         for name in ("rebase-merge", "rebase-apply"):

@@ -186,12 +186,12 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
     if not commits:
         return False
     tip = commits[-1]
-    checkout = merging.checked_out(repository, onto)
-    if checkout and merging.in_the_way(checkout, base, tip):
-        return False
     try:
         merging.refuse_unfollowed(repository, onto)
     except errors.Conflict:  # each landing is refused with this reason when it is tried alone
+        return False
+    checkout = merging.checked_out(repository, onto)
+    if checkout and merging.in_the_way(checkout, base, tip):
         return False
     commands = [commands_of(store, team, landing) for landing in group]
     for landing, own_commands in zip(group, commands, strict=True):

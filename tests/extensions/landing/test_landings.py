@@ -511,3 +511,37 @@ def test_a_branch_that_is_switched_during_the_check_keeps_its_own_files(shop: Sh
     assert [shop.over(key) for key in ("1", "2")] == ["landed", "landed"]
     assert git(shop.main, "status", "--porcelain") == "" and git(shop.main, "branch", "--show-current") == after
     assert (shop.main / "bob").exists() is (shop.main / "mia").exists() is (after == "trunk")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["submodule", "separate"])
+def test_a_checkout_whose_data_is_elsewhere_keeps_its_ignored_files(tmp_path: Path, kind: str) -> None:
+    """git lists the directory with the data as the main checkout."""
+    shop = Shop(tmp_path)
+    if kind == "submodule":
+        around = make_repository(tmp_path / "around", {"a": "a"})
+        source, main = str(shop.main), around / "lib"
+        git(around, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "-b", "trunk", source, "lib")
+        git(main, "switch", "-q", "trunk")
+    else:
+        main = tmp_path / "separate"
+        git(tmp_path, "clone", "-q", "--separate-git-dir", str(tmp_path / "data"), str(shop.main), str(main))
+    shop.trees["bob"] = tmp_path / "own"
+    git(main, "worktree", "add", "-q", "-b", "own", str(shop.trees["bob"]))
+    exclude = Path(git(main, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude"))
+    exclude.write_text("secret\n")
+    (main / "secret").write_text("mine")
+    shop.begin("bob")
+    landing = shop.landed("bob", "1")
+    if kind == "separate":
+        assert landing["state"] == "refused"
+        command = landing["reason"].partition("Say it: ")[2].replace("DIRECTORY", str(main))
+        subprocess.run(["sh", "-c", command], check=True)
+        landing = shop.landed("bob", "1")
+    assert landing["state"] == "landed" and (main / "new").exists() and git(main, "status", "--porcelain") == ""
+    (shop.trees["bob"] / "secret").write_text("bob")
+    git(shop.trees["bob"], "add", "-f", "secret")
+    git(shop.trees["bob"], "commit", "-q", "-m", "secret")
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and str(main) in landing["reason"] and "secret" in landing["reason"]
+    assert (main / "secret").read_text() == "mine"
