@@ -363,6 +363,7 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
         with trees.own_place(store.root, team, target) as path:
             commit = merging.merge_in_checkout(path, target, tip, source, message)
     reference, branch = _reference_of_merge(tree, team), tree.target_branch
+    is_behind = False
     with submodules.carried(target, base, commit, tree.branch):
         _refuse_in_the_way(tree, commit)  # the hooks took time
         git.must(target, "update-ref", reference, commit)  # lets a later command finish this merge
@@ -370,13 +371,37 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
             if not merging.move(target, branch, tip, commit, message):
                 raise errors.Conflict(f"{branch} of {target} moved meanwhile", "Repeat the command.")
             if not merging.follow(target, tip, commit):
-                merging.move(target, branch, commit, tip, f"Refused: {message}")
-                merging.follow(target, commit, tip)
-                why = merging.in_the_way(target, tip, commit, attended=True)
-                raise _not_merged(tree, why or "git can't update the files of the checkout")
+                is_behind = not _take_back(tree, tip, commit, message)
+                if not is_behind:
+                    why = merging.in_the_way(target, tip, commit, attended=True)
+                    raise _not_merged(tree, why or "git can't update the files of the checkout")
         finally:
-            git.run(target, "update-ref", "-d", reference, commit)
+            if not is_behind:
+                git.run(target, "update-ref", "-d", reference, commit)
+    if is_behind:
+        raise _behind(tree, tip, commit)
     return commit
+
+
+def _take_back(tree: Worktree, tip: str, commit: str, message: str) -> bool:
+    """Move the target branch back from the merge *commit* to *tip*, with the files of its checkout. Return False if the
+    branch still has the merge, for example because somebody has committed on top of it.
+    """
+    with suppress(errors.TeamsError):
+        if merging.move(tree.target, tree.target_branch, commit, tip, f"Refused: {message}"):
+            merging.follow(tree.target, commit, tip)
+    return not merging.is_on_branch(tree.target, tree.target_branch, commit)
+
+
+def _behind(tree: Worktree, before: str, commit: str) -> errors.Conflict:
+    """Return an error that says that the target branch was moved from *before* to the merge *commit*, but that its
+    checkout still has older files.
+    """
+    why = merging.in_the_way(tree.target, before, commit, attended=True) or "git can't update them"
+    return errors.Conflict(
+        f"{tree.branch} was merged into {tree.target_branch}, but the files of {tree.target} are older: {why}",
+        "Clear that, and repeat the command. Until then, a commit there would undo the merge.",
+    )
 
 
 def _reference_of_merge(tree: Worktree, team: str) -> str:
@@ -385,7 +410,9 @@ def _reference_of_merge(tree: Worktree, team: str) -> str:
 
 
 def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
-    """If an earlier merge was killed after it had moved the target branch, update the files in its checkout."""
+    """If an earlier merge ended after it had moved the target branch, update the files in its checkout. Raises Conflict
+    if git can't update them.
+    """
     if not tree.target:  # no checkout is known
         return
     reference = _reference_of_merge(tree, team)
@@ -393,7 +420,9 @@ def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
     if not commit:
         return
     if merging.holds(tree.target, tree.target_tip, commit):  # else the branch was not moved
-        merging.follow(tree.target, git.output_of(tree.target, "rev-parse", f"{commit}^1"), tree.target_tip)
+        before = git.output_of(tree.target, "rev-parse", f"{commit}^1")
+        if not merging.follow(tree.target, before, tree.target_tip):
+            raise _behind(tree, before, tree.target_tip)
     git.run(tree.target, "update-ref", "-d", reference, commit)
 
 

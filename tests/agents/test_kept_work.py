@@ -329,3 +329,25 @@ def test_a_reference_names_one_kept_work_on_this_machine(cli: Cli, main: Path, t
     answer = cli("worktree", "restore", references[0])
     assert answer.status == 2 and f"cd {other}/.git" in answer.stderr
     assert teams_in(other / ".git", cli, "lea", "worktree", "restore", references[0]).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_merge_that_others_built_on_is_not_called_refused(cli: Cli, main: Path) -> None:
+    """If its files could not be written, repeating the command writes them."""
+    tree = made_by(cli, "ann", main, "echo 1 >new; git add new; git commit -qm new")
+    hook = main / ".git/hooks/reference-transaction"  # commits on top of the merge, and locks the index
+    hook.parent.mkdir(exist_ok=True)
+    commit = "c=$(git commit-tree -p main -m more 'main^{tree}'); git update-ref refs/heads/main $c"
+    hook.write_text(
+        f"#!/bin/sh\nunset $(git rev-parse --local-env-vars); cd {main}\n"
+        'test "$1" = committed && grep -q refs/heads/main && test ! -e .git/once || exit 0\n'
+        f"touch .git/once .git/index.lock\n{commit}\n"
+    )
+    hook.chmod(0o755)
+    for _ in range(2):
+        answer = cli("worktree", "merge", "ann")
+        assert answer.status == 11 and "was merged into main, but the files" in answer.stderr
+        assert "index.lock" in answer.stderr and tree.exists() and not (main / "new").exists()
+    (main / ".git/index.lock").unlink()
+    assert cli("worktree", "merge", "ann").status == 0
+    assert git(main, "status", "--porcelain") == "" and (main / "new").exists() and not tree.exists()
