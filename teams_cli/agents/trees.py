@@ -134,14 +134,15 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
 
 
 def clear(repository: str, path: str) -> None:
-    """Remove the checkout at *path* from the repository, even if the checkout is incomplete."""
+    """Remove the checkout at *path* from the repository, even if the checkout is incomplete. This does not use `git
+    worktree prune`, which also forgets other worktrees, with their HEAD, if their directory is away for a while.
+    """
     if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
         return
     import shutil  # slow to import, and rarely needed
 
     shutil.rmtree(path, ignore_errors=True)
-    git.run(repository, "worktree", "unlock", path)
-    git.run(repository, "worktree", "prune")
+    git.run(repository, "worktree", "remove", "--force", "--force", path)
 
 
 def repository(directory: str) -> str:

@@ -193,3 +193,23 @@ def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None
     (shop.trees["bob"] / "left").write_text("1")
     assert shop.at("bob", "update-task", "2", "--status", "completed").returncode == 11
     assert shop.ok("bob", "update-task", "2", "--status", "completed").startswith("task-2: completed by bob")
+
+
+@pytest.mark.slow
+def test_a_leftover_of_another_repository_makes_git_forget_no_worktree(shop: Shop, tmp_path: Path) -> None:
+    """A worktree on a disk that is not there for a while keeps its commits."""
+    on_disk, other, away = tmp_path / "on-disk", tmp_path / "other", tmp_path / "away"
+    git(shop.main, "worktree", "add", "-q", "--detach", str(on_disk))
+    shop.write(on_disk, "new", "1")
+    head = git(on_disk, "rev-parse", "HEAD")
+    on_disk.rename(away)
+    git(tmp_path, "clone", "-q", str(shop.main), str(other))
+    leftover = shop.cli.root / "worktrees" / ALPHA / ".own-123"
+    leftover.parent.mkdir(parents=True)
+    git(other, "worktree", "add", "-q", "--detach", str(leftover))
+    Path(f"{leftover}.lock").touch()
+    (shop.main / "uncommitted").touch()  # so that the check runs in a temporary checkout
+    shop.claimed("bob", "--check", CHECK)
+    assert shop.at("bob", "update-task", "1", "--status", "completed", where=shop.main).returncode == 0
+    away.rename(on_disk)
+    assert not leftover.exists() and git(on_disk, "rev-parse", "HEAD") == head
