@@ -252,9 +252,11 @@ class Keeper:
 
     def _provide_worktree(self) -> None:
         """Make the worktree again if it was removed since the last turn. Raises OSError with the reason."""
-        if self.session.worktree and not os.path.isdir(self.session.worktree):
-            from teams_cli.agents import trees
+        if not self.session.worktree:
+            return
+        from teams_cli.agents import trees
 
+        if not trees.is_ready(self.session.worktree):
             try:
                 team, session = teams.get(self.store, self.team), self._stored_session()
                 trees.provide_again(self.store, team, session, self.environment)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git, merging, submodules
@@ -20,6 +20,10 @@ _OWN, _LOCK = ".own-", ".lock"
 """The beginning of the name of a temporary checkout, and the ending of the name of the lock file beside it."""
 _END_OF_OUTPUT = 2000
 """Number of characters from the end of a failed set-up's output that the error shows."""
+
+
+_UNPREPARED = "teams-unprepared"
+"""The name of a file among git's data for a worktree. It says that the worktree was made again, but not prepared."""
 
 
 class SetupFailed(errors.TeamsError):
@@ -237,10 +241,11 @@ def add_for_branch(top: str, path: str, branch: str) -> None:
     """
     if data := checkouts.data_of_deleted(top, path):
         _give_directory(path, data)
-        return
-    origin = checkouts.of_checkout(top)
-    origin.base = git.output_of(top, "merge-base", origin.base, f"refs/heads/{branch}") or origin.base
-    _make(top, path, origin, path, branch)
+    else:
+        origin = checkouts.of_checkout(top)
+        origin.base = git.output_of(top, "merge-base", origin.base, f"refs/heads/{branch}") or origin.base
+        _make(top, path, origin, path, branch)
+    _mark_unprepared(path)
 
 
 def _give_directory(path: str, data: str) -> None:
@@ -265,18 +270,34 @@ def _give_directory(path: str, data: str) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _mark_unprepared(path: str) -> None:
+    """Record that the worktree was made again, but not prepared."""
+    with suppress(OSError), open(f"{checkouts.git_directory(path)}/{_UNPREPARED}", "w"):
+        pass
+
+
+def is_ready(path: str) -> bool:
+    """Whether the worktree exists, and was prepared if it was made again."""
+    return os.path.isdir(path) and not os.path.lexists(f"{checkouts.git_directory(path)}/{_UNPREPARED}")
+
+
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make the worktree of a session again after it was removed, or after its directory was deleted.
+    """Make the worktree of a session again after it was removed, or after its directory was deleted, and prepare it. If
+    only the preparation failed, or was interrupted, it is repeated.
 
     Raises:
         Conflict: git did not make the worktree, or the session does not say from which checkout to make it.
+        SetupFailed, StorageFailed: The worktree can't be prepared.
     """
     path = session.worktree or ""
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
         raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
     branch = session.branch or ""
-    if branch and merging.tip_of(session.checkout, branch):
-        add_for_branch(session.checkout, path, branch)
-    else:
-        add(store.root, team.name, session.agent, session.checkout)
+    if not os.path.isdir(path):
+        if branch and merging.tip_of(session.checkout, branch):
+            add_for_branch(session.checkout, path, branch)
+        else:
+            add(store.root, team.name, session.agent, session.checkout)
+            _mark_unprepared(path)
     furnish(team, session.checkout, path, environ, "no turn was begun")
+    disk.discard(f"{checkouts.git_directory(path)}/{_UNPREPARED}")

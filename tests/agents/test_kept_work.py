@@ -351,3 +351,20 @@ def test_a_merge_that_others_built_on_is_not_called_refused(cli: Cli, main: Path
     (main / ".git/index.lock").unlink()
     assert cli("worktree", "merge", "ann").status == 0
     assert git(main, "status", "--porcelain") == "" and (main / "new").exists() and not tree.exists()
+
+
+@pytest.mark.slow
+def test_no_turn_begins_in_a_worktree_whose_set_up_failed(cli: Cli, main: Path) -> None:
+    """The set-up is repeated for the next message."""
+    tree = made_by(cli, "ann", main, "cat >>notes; git add notes; git commit -qm notes")
+    cli.ok("worktree", "merge", "ann")
+    cli.ok("set", "worktree.setup", "false")
+    for _ in range(2):
+        cli.ok("send-message", "ann", "once more")
+        told = cli("wait", "--agent", "ann", "--timeout", str(TIMEOUT)).stdout
+        assert "worktree.setup failed" in told and "no turn was begun" in told
+    assert "once more" not in (tree / "notes").read_text()
+    cli.ok("set", "worktree.setup", "touch a.out")
+    cli.ok("send-message", "ann", "and again")
+    cli.ok("wait", "--agent", "ann", "--timeout", str(TIMEOUT))
+    assert "and again" in (tree / "notes").read_text() and (tree / "a.out").exists()
