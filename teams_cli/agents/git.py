@@ -29,6 +29,8 @@ NOBODY = {
 """Environment variables that give git an author and a committer if none is configured."""
 STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
 """The git command that lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
+FATAL = (128, 129)
+"""The exit statuses of git itself if it can't do what it was told."""
 SUBMODULE = "160000"
 """The mode of a submodule in a tree or an index."""
 LOOKING = (

@@ -27,7 +27,7 @@ _UNPREPARED = "teams-unprepared"
 
 
 class SetupFailed(errors.TeamsError):
-    """Raised when the command that prepares a worktree fails, so that nothing is started in the worktree."""
+    """Raised when the command, or the hook, that prepares a worktree fails. Nothing is started in the worktree."""
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
@@ -206,6 +206,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     Raises:
         AlreadyExists: The worktree or the branch exists.
         Conflict: git did not make the worktree.
+        SetupFailed, StorageFailed: The worktree can't be used. It is removed again.
     """
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
@@ -213,15 +214,27 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     origin = checkouts.of_checkout(top)
     try:  # forced, since git may remember a worktree there whose directory was deleted
         _make(top, path, origin, "--force", "-b", branch, path, origin.base)
-    except errors.StorageFailed:  # `_make` has removed the worktree again
+    except (SetupFailed, errors.StorageFailed):  # `_make` has removed the worktree again
         git.run(top, "branch", "--quiet", "-D", branch)
         raise
     return path, branch
 
 
 def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
-    """Make the worktree *path* with `git worktree add` and the arguments *words*, and record its *origin*."""
+    """Make the worktree *path* with `git worktree add` and the arguments *words*, and record its *origin*.
+
+    Raises:
+        Conflict: git did not make the worktree.
+        SetupFailed: A hook failed. The worktree is removed again.
+        StorageFailed: The origin can't be recorded. The worktree is removed again.
+    """
     done = git.run(top, "worktree", "add", "--quiet", *words)
+    if done.returncode not in (0, *git.FATAL) and os.path.lexists(
+        path
+    ):  # git made it, and ended with the hook's status
+        git.run(top, "worktree", "remove", "--force", path)
+        why = f"the hook post-checkout of {top} failed in the worktree {path}: {git.why_failed(done)}"
+        raise SetupFailed(why, "Mend the hook, and repeat the command.")
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     try:

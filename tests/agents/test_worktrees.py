@@ -47,3 +47,20 @@ def test_no_worktree_outside_a_repository(cli: Cli) -> None:
     assert cli.refused(*words, agent="lea") == (2, "invalid_value")
     git(place(cli), "init", "-q")
     assert cli.refused(*words, agent="lea") == (2, "invalid_value")  # nothing was committed yet
+
+
+def test_a_worktree_whose_hook_failed_is_not_left_behind(cli: Cli) -> None:
+    """git makes the worktree before it runs the hook."""
+    checkout = place(cli)
+    git(checkout, "init", "-q")
+    git(checkout, "commit", "-q", "--allow-empty", "-m", "first")
+    hook = checkout / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no tools >&2; exit 1\n")
+    hook.chmod(0o755)
+    words = ("run-agent", "true", "--agent-id", "ann", "--worktree", "--cwd", str(checkout))
+    for _ in range(2):
+        assert "post-checkout" in (told := cli(*words, agent="lea").stderr) and "no tools" in told
+        assert cli.ok("worktree", "list") == [] and "ann" not in git(checkout, "branch")
+    hook.unlink()
+    assert cli(*words, agent="lea").status == 0
