@@ -19,7 +19,7 @@ _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
 """The lengths of the hashes of commits: SHA-1 and SHA-256."""
 _TRIES, _PAUSE = 10, 0.05
-"""Number of attempts to move a branch, and the seconds between two attempts."""
+"""Number of attempts to move a branch, or to lock an index, and the seconds between two attempts."""
 _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 
@@ -266,8 +266,13 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     if _submodules_in_the_way(checkout, base, commit):
         return False
     update = ("read-tree", "-m", "-u", base, commit)
-    if git.run(checkout, *update).returncode == 0:
-        return True
+    lock = f"{checkouts.git_directory(checkout)}/index.lock"
+    for _ in range(_TRIES):
+        if git.run(checkout, *update).returncode == 0:
+            return True
+        if not os.path.lexists(lock):
+            break
+        time.sleep(_PAUSE)  # another git is at work there, for example to show the changed files in an editor
     # `changed` has git look at all files again, so that the second try knows which files are unchanged.
     if not changed(checkout):  # an earlier process finished the update
         return True

@@ -76,7 +76,8 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
     check = landing.result
     if landing.state == "landed":
         was_checked = check or landing.url  # GitHub checks pull requests
-        return f"{subject} landed: {where(landing)}{'' if was_checked else _UNCHECKED}"
+        problem = f"; {landing.reason}" if landing.reason else ""
+        return f"{subject} landed: {where(landing)}{'' if was_checked else _UNCHECKED}{problem}"
     if landing.state == "conflict":
         cause = f" ({landings.whose(landing.against)})" if landing.against else ""
         from teams_cli.agents import regions
@@ -237,5 +238,5 @@ def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: s
     """
     reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
-        reason = f"{checkout} was not updated, because somebody changed its files meanwhile; see git status there"
+        reason = f"{checkout} was not updated, and a commit there would undo this; see git status there"
     end(store, team, landing, "landed", merge=tip, reason=reason)

@@ -545,3 +545,22 @@ def test_a_checkout_whose_data_is_elsewhere_keeps_its_ignored_files(tmp_path: Pa
     landing = shop.landed("bob", "1")
     assert landing["state"] == "refused" and str(main) in landing["reason"] and "secret" in landing["reason"]
     assert (main / "secret").read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", ["0.2", "5"])
+def test_a_checkout_that_is_locked_when_its_branch_moves_is_updated_or_named(shop: Shop, seconds: str) -> None:
+    """Editors lock the index for a moment, whenever they show the changed files."""
+    hook, lock = shop.main / ".git/hooks/reference-transaction", shop.main / ".git/index.lock"
+    hook.parent.mkdir(exist_ok=True)
+    condition = 'test "$1" = committed && grep -q refs/heads/trunk || exit 0'
+    unlock = f"(sleep {seconds}; rm {lock}) >/dev/null 2>&1 &"
+    hook.write_text(f"#!/bin/sh\n{condition}\ntouch {lock}\n{unlock}\n")
+    shop.begin("bob")
+    hook.chmod(0o755)
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "landed"
+    is_updated = (shop.main / "new").exists()
+    assert is_updated is (seconds == "0.2") is ("reason" not in landing)
+    warned = [f"{shop.main} was not updated" in text for text in shop.told("bob")]
+    assert any(warned) is not is_updated
