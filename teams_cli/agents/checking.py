@@ -119,6 +119,8 @@ class _CheckRun:
         if names and checkout.is_main:
             return self._check_in_temporary_checkout(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
+        if not checkout.is_main:  # there, it may be another agent's
+            refuse_unfinished(self.task, checkout)
         if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
             return self._check_in_temporary_checkout(checkout, hidden)
         outcome = self._run(checkout.top)
@@ -178,6 +180,17 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
         raise errors.Conflict(
             f"{worktree} has uncommitted changes: {text.listed(names)}; {task.id} was not changed",
             "Commit, ignore or restore them (git status), and try again.",
+        )
+
+
+def refuse_unfinished(task: Task, checkout: Checkout) -> None:
+    """Refuse to complete or land the *task* while a rebase, or the like, is unfinished in its *checkout*. The commit
+    there then lacks some of the work, although no file is uncommitted.
+    """
+    if operation := work.unfinished_in(checkouts.git_directory(checkout.top)):
+        raise errors.Conflict(
+            f"{checkout.top}: a {operation} is unfinished there; {task.id} was not changed",
+            f"Finish or abort it, and try again. See how: git -C {shlex.quote(checkout.top)} status",
         )
 
 

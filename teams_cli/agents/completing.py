@@ -132,7 +132,7 @@ def _current_commit(store: Store, standing: Standing, place: Workplace) -> str |
 def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, again: str) -> None:
     """Refuse, once, to complete a task whose work nobody else can get: it is in uncommitted files, or in commits that
     are neither on the main checkout's branch nor pushed. Uncommitted files are refused once per claim, commits once per
-    agent. The command *again* then completes the task.
+    agent. The command *again* then completes the task. A rebase, or the like, is refused until it is finished.
     """
     team_name, name = standing.team.name, standing.name
     top = environment.checkout_around(_worktree_of(store, team_name, name) or directory)
@@ -143,6 +143,10 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     checkout = checkouts.at(top)
     if checkout is None or checkout.is_main:
         return
+    if work.unfinished_in(checkouts.git_directory(checkout.top)):
+        from teams_cli.agents import checking  # slow to import
+
+        checking.refuse_unfinished(task, checkout)
     if names := work.uncommitted(checkout):
         # This records the refusal, so that a repeated command completes the task.
         if presence.notes_first_refusal(store, team_name, name, f"{task.id}:{task.claim}"):

@@ -219,6 +219,8 @@ def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> 
     """Refuse a landing that has nothing to merge, that git can't merge, or whose checkout has uncommitted changes."""
     check = checks.of(task)
     checking.refuse_dirty(task, work.uncommitted(source, check.left if check else None), source.top)
+    if head == source.head:  # else the commit was checked or reviewed before
+        checking.refuse_unfinished(task, source)
     if source.branch == target:
         raise errors.Conflict(
             f"{source.top} is on {target} itself, so there is nothing to land",

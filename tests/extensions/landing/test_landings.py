@@ -564,3 +564,22 @@ def test_a_checkout_that_is_locked_when_its_branch_moves_is_updated_or_named(sho
     assert is_updated is (seconds == "0.2") is ("reason" not in landing)
     warned = [f"{shop.main} was not updated" in text for text in shop.told("bob")]
     assert any(warned) is not is_updated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("--check", "true")])
+def test_half_of_a_rebased_branch_is_neither_completed_nor_landed(shop: Shop, words: tuple[str, ...]) -> None:
+    """No file is uncommitted while the rebase waits."""
+    tree = shop.trees["bob"]
+    shop.begin("bob", *words, file="one")
+    shop.write(tree, "two", "2")
+    git(tree, "-c", "sequence.editor=sed -i '1a break'", "rebase", "-q", "-i", "trunk")
+    assert git(tree, "status", "--porcelain") == "" and not (tree / "two").exists()
+    for command in (("update-task", "1", "--status", "completed"), ("land", "1")):
+        for _ in range(2):
+            refused = shop.at("bob", *command)
+            assert refused.returncode == 11 and "a rebase is unfinished there" in refused.stderr
+    assert shop.task()["status"] == "in_progress" and not shop.cli.ok("get-landings", agent="lea")
+    git(tree, "rebase", "--continue")
+    assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "two").exists()
+    shop.complete("bob")
