@@ -32,6 +32,8 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 class _Target(NamedTuple):
     """The branch into which the work of a worktree is merged: its name *branch*, its commit *tip*, and *checkout*,
     where it is checked out. Each of these is "" if it is not known. *problem* says why a merge is impossible, or is "".
+
+    A checkout without a branch has no *tip*, because work that only its HEAD contains is lost when HEAD moves.
     """
 
     checkout: str = ""
@@ -104,10 +106,10 @@ def _command_to_get_back(path: str, branch: str, checkout: str) -> str:
 
 
 def _was_merged(path: str, branch: str, checkout: str) -> bool:
-    """Whether the commit of the *checkout* contains everything that git still has of the worktree whose directory
+    """Whether the branch of the *checkout* contains everything that git still has of the worktree whose directory
     *path* was deleted: its *branch*, its HEAD, and its staged files.
     """
-    head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
+    head = merging.tip_of(checkout, checkouts.branch_of(checkout))
     if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):
         return False
     data = checkouts.data_of_deleted(checkout, path)
@@ -139,7 +141,9 @@ def _target_of(path: str, origin: checkouts.Origin) -> _Target:
             branch = checkouts.branch_of(checkout)
             tip = git.must(checkout, "rev-parse", "--verify", "HEAD^{commit}").strip()
             if has_origin or not origin.base or merging.holds(checkout, tip, origin.base):
-                return _Target(checkout, branch, tip, "" if branch else f"{checkout} has no branch checked out")
+                if not branch:
+                    return _Target(checkout, problem=f"{checkout} has no branch checked out")
+                return _Target(checkout, branch, tip)
     except errors.TeamsError as problem:
         return _Target(problem=problem.message)
     return _Target(problem=f"the checkout that it was made from, {origin.top or 'unknown'}, is gone")
@@ -208,7 +212,8 @@ def diff(tree: Worktree) -> str:
         raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
     if not os.path.isdir(tree.path):  # it was deleted, and its branch is merged: else there is a problem above
         return ""
-    base = git.output_of(tree.path, "merge-base", "HEAD", tree.target_tip or "HEAD") or tree.origin.base
+    target = tree.target_tip or tree.origin.base or "HEAD"
+    base = git.output_of(tree.path, "merge-base", "HEAD", target) or tree.origin.base
     return _diff_since(tree.work, base, "")
 
 
@@ -413,7 +418,7 @@ def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
     """If an earlier merge ended after it had moved the target branch, update the files in its checkout. Raises Conflict
     if git can't update them.
     """
-    if not tree.target:  # no checkout is known
+    if not tree.target_tip:  # no branch is known
         return
     reference = _reference_of_merge(tree, team)
     commit = git.output_of(tree.path, "show-ref", "--verify", "--hash", reference)

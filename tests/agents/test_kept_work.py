@@ -368,3 +368,20 @@ def test_no_turn_begins_in_a_worktree_whose_set_up_failed(cli: Cli, main: Path) 
     cli.ok("send-message", "ann", "and again")
     cli.ok("wait", "--agent", "ann", "--timeout", str(TIMEOUT))
     assert "and again" in (tree / "notes").read_text() and (tree / "a.out").exists()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_work_that_somebody_only_looks_at_is_not_merged(cli: Cli, main: Path, is_deleted: bool) -> None:
+    """The main checkout is detached at the agent's commit, for a review."""
+    tree = made_by(cli, "ann", main, "echo 1 >new; git add new; git commit -qm new")
+    git(main, "checkout", "-q", "--detach", f"teams/{ALPHA}/ann")
+    if is_deleted:
+        shutil.rmtree(tree)
+    else:
+        assert "+++ b/new" in cli("worktree", "diff", "ann").stdout
+    assert cli.ok("worktree", "list")[0]["state"] != "empty"
+    assert cli.refused("worktree", "remove", "ann") == (11, "conflict")
+    assert "has no branch checked out" in cli("worktree", "merge", "ann").stderr
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    git(main, "switch", "-q", "main")
+    assert git(main, "show", f"{ref}:new") == "1" and not (main / "new").exists()
