@@ -201,7 +201,7 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     git_directory = checkouts.git_directory(checkout)
     if operation := work.unfinished_in(git_directory):
         return f"a {operation} is unfinished there"
-    if os.path.lexists(f"{git_directory}/index.lock"):
+    if _is_locked(checkout):
         return f"another git is at work there, or was killed: {git_directory}/index.lock"
     touched = _differing_files(checkout, base, commit)
     if hindering := [name for name in changed(checkout) if not attended or name in touched]:
@@ -216,6 +216,21 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     # With -n git changes nothing, and only says whether it could update the files.
     trial = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(trial.stderr.split()).removeprefix("error: ") if trial.returncode else ""
+
+
+def _lock_of(checkout: str) -> str:
+    return f"{checkouts.git_directory(checkout)}/index.lock"
+
+
+def _is_locked(checkout: str) -> bool:
+    """Whether another git has locked the index of the checkout, and does not unlock it soon. An editor locks it for a
+    moment to show the changed files.
+    """
+    for _ in range(_TRIES):
+        if not os.path.lexists(_lock_of(checkout)):
+            return False
+        time.sleep(_PAUSE)
+    return True
 
 
 def _differing_files(checkout: str, base: str, commit: str, *options: str) -> set[str]:
@@ -266,13 +281,12 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     if _submodules_in_the_way(checkout, base, commit):
         return False
     update = ("read-tree", "-m", "-u", base, commit)
-    lock = f"{checkouts.git_directory(checkout)}/index.lock"
     for _ in range(_TRIES):
         if git.run(checkout, *update).returncode == 0:
             return True
-        if not os.path.lexists(lock):
+        if not os.path.lexists(_lock_of(checkout)):
             break
-        time.sleep(_PAUSE)  # another git is at work there, for example to show the changed files in an editor
+        time.sleep(_PAUSE)
     # `changed` has git look at all files again, so that the second try knows which files are unchanged.
     if not changed(checkout):  # an earlier process finished the update
         return True

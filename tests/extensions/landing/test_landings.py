@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -583,3 +584,15 @@ def test_half_of_a_rebased_branch_is_neither_completed_nor_landed(shop: Shop, wo
     git(tree, "rebase", "--continue")
     assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "two").exists()
     shop.complete("bob")
+
+
+@pytest.mark.slow
+def test_a_checkout_that_is_locked_for_a_moment_does_not_refuse_a_landing(shop: Shop) -> None:
+    lock = shop.main / ".git/index.lock"
+    shop.set("landingCheck", f"touch {lock}")  # after the check, the checkout is looked at again
+    shop.begin("bob")
+    shop.ok("bob", "land", "1", "--no-wait")
+    until(lock.exists)
+    time.sleep(0.1)
+    lock.unlink()
+    assert shop.over("1") == "landed" and (shop.main / "new").exists()
