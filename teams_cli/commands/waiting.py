@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 20
-_MOST_MESSAGES = 20
-"""How many messages are shown at a time."""
 _WAIT = """Wait until something concerns you, and show it in full, with the command to run next. Nothing is reported
 twice.
 
@@ -193,12 +191,12 @@ def unread_mail(call: Call) -> dict[str, Any]:
     read.
     """
     from teams_cli.messages import inboxes
-    from teams_cli.messages.messages import fitting
+    from teams_cli.messages.messages import MOST_AT_ONCE, fitting
     from teams_cli.views import mail
 
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread_numbers = mailbox.unread()
-    messages = fitting(mailbox.messages(unread_numbers[:_MOST_MESSAGES]))
+    messages = fitting(mailbox.messages(unread_numbers[:MOST_AT_ONCE]))
     call.once_shown(lambda: mailbox.mark_read({message.number for message in messages} - call.left_out))
     team = call.load_team()
     documents = [{**message.to_document(), "next": mail.step_after(call.store, team, message)} for message in messages]

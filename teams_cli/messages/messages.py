@@ -272,6 +272,8 @@ def _end_of_cut(message: Message) -> str:
     return f"[cut; the whole of {message.id}: teams show-message {message.id}]"
 
 
+MOST_AT_ONCE = 20
+"""How many messages are shown at a time."""
 _BYTES_BESIDE_TEXT = 200
 """The bytes that a message takes in an answer in addition to its text: for its id, its age and the next command."""
 

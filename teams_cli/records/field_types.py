@@ -9,6 +9,7 @@ imports pydantic.
 from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339
+from teams_cli.environment import LEVELS
 from teams_cli.names import is_id, is_name
 
 TYPE_CHECKING = False
@@ -280,5 +281,5 @@ TYPES: dict[str, FieldType] = {
     "AskedWhom": _one_of("agents", "human"),
     "Depth": _one_of("low", "medium", "high"),
     "QuestionStatus": _one_of("pending", "collecting", "complete", "timeout", "deferred"),
-    "Permissions": _one_of("ask", "edit", "all"),
+    "Permissions": _one_of(*LEVELS),
 }

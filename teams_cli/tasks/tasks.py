@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.names import id_of
+from teams_cli.records.field_types import TYPES
 from teams_cli.records.records import Owed, Record, field, shown
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import checks
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     )
     from teams_cli.teams.permission import Caller
 
-STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
+STATUSES = TYPES["TaskStatus"].words
 FINISHED = frozenset({"completed", "failed", "cancelled"})
-PRIORITIES = ("high", "normal", "low")
+PRIORITIES = TYPES["Priority"].words
+"""The priorities, from the most to the least urgent."""
 IF_READY = "if-ready-"
 """The prefix of the uid of a notice that a task is ready. `Task.still_due` drops the notice if this is no longer
 true.

@@ -6,6 +6,7 @@ import os
 
 from teams_cli import errors, extensions, text
 from teams_cli.clock import seconds_in
+from teams_cli.environment import LEVELS
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update
@@ -115,7 +116,7 @@ SETTINGS: dict[str, Setting] = {
         "edit",
         "what agents may do without asking you: nothing (`ask`), edit their directory (`edit`), or everything that"
         " you may do (`all`)",
-        choices=("ask", "edit", "all"),
+        choices=LEVELS,
     ),
     "delivery": Setting(
         "queue",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import Ended, length
 from teams_cli.messages import inboxes, notices
-from teams_cli.messages.messages import Message, fitting
+from teams_cli.messages.messages import MOST_AT_ONCE, Message, fitting
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store, upsert
 from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _SESSION, _PAGE = "session", "page"
 """Kinds of records that many teams do not have. Their modules are imported only if there are such records."""
 _MOST_PAGES = 5
-_MOST_MESSAGES = 20
-"""How many messages are shown at a time. The others end the next wait."""
 _HELD = "held"
 """The kind of the fact that the caller has a task in progress."""
 
@@ -307,21 +305,21 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """Return the unread messages to show, in full, but at most `_MOST_MESSAGES`. Once they were shown, they are
+        """Return the unread messages to show, in full, but at most `MOST_AT_ONCE`. Once they were shown, they are
         marked as read, and so are those that were left out because the caller need not see them.
 
         *subjects* are the ids of what the facts are about, and *is_busy* says that the caller has a task. Without facts
         and without a message that has to end the wait, return no messages, and mark none as read.
         """
-        numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
+        numbers = mailbox.unread(quiet=True)[:MOST_AT_ONCE]
         if not numbers:
             return []
         awaits_shutdowns = self.wanted.needed and work.awaits_shutdowns(self.store, self.team, self.caller.name)
         if self.wanted.needed and not awaits_shutdowns:  # the last answer may have come after the mailbox was read
             mailbox = self._mailbox()
-            numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
+            numbers = mailbox.unread(quiet=True)[:MOST_AT_ONCE]
         unread = mailbox.messages(numbers)
-        if not subjects and len(unread) < _MOST_MESSAGES and self._can_wait(team, unread, awaits_shutdowns, is_busy):
+        if not subjects and len(unread) < MOST_AT_ONCE and self._can_wait(team, unread, awaits_shutdowns, is_busy):
             return []
         messages = fitting(unread)
         without_room = {message.number for message in unread[len(messages) :]}
@@ -411,7 +409,7 @@ class Lookout:
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
 
         def change(agent: presence.Agent) -> presence.Agent:
-            message_ids = list(filter(mail.is_message, agent.told))[-_MOST_MESSAGES:]
+            message_ids = list(filter(mail.is_message, agent.told))[-MOST_AT_ONCE:]
             return agent.having(told=[*keys, *message_ids], **offered)
 
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
