@@ -157,19 +157,30 @@ def change_as(store: Store, standing: Standing, task_ref: str, edit: Edit) -> tu
     """Change a task like `change_task`, for a caller with this *standing* who may do this operation."""
     team_name = standing.team.name
     edit.refuse_invalid()
-    present_task = tasks.get(store, team_name, task_ref)
-    _refuse_owner_and_cycle(store, standing, present_task.id, edit)
-    if edit.owner:
-        with_edit(store, standing, present_task, edit)  # refuses what may not be changed, before anything is written
-        presence.forget_ended_process(store, team_name, edit.owner)
+    return _change(store, standing, [tasks.get(store, team_name, task_ref)], edit)[0]
+
+
+def _change(store: Store, standing: Standing, present_tasks: list[Task], edit: Edit) -> list[tuple[Task, Remarks]]:
+    """Make the *edit* to all of the tasks, in one commit."""
+    team_name = standing.team.name
     remarks: dict[str, Remarks] = {}  # by the id of the task: those of the last call, whose task is stored
 
     def change(task: Task) -> Task:
         changed, remarks[task.id] = with_edit(store, standing, task, edit)
         return changed
 
-    before, task = update(store, team_name, TASK, present_task.id, change)
-    return finish_change(store, standing, before, task, edit), remarks[task.id]
+    for task in present_tasks:
+        _refuse_owner_and_cycle(store, standing, task.id, edit)
+        if edit.owner:
+            change(task)  # refuses what may not be changed, before anything is written
+    if edit.owner:
+        presence.forget_ended_process(store, team_name, edit.owner)
+    task_ids = [task.id for task in present_tasks]
+    if len(task_ids) == 1:
+        pairs = [update(store, team_name, TASK, task_ids[0], change)]
+    else:
+        pairs = update_all(store, team_name, TASK, task_ids, change)
+    return [(finish_change(store, standing, before, task, edit), remarks[task.id]) for before, task in pairs]
 
 
 def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple[Task, Remarks]:
@@ -555,18 +566,5 @@ def change_each(
         )
     edit.refuse_invalid()
     standing = require(store, team_name, caller, "update-task", task_refs[0])
-    task_ids = list(dict.fromkeys(id_of(task_ref, "task") for task_ref in task_refs))
-    for task in [tasks.get(store, team_name, task_id) for task_id in task_ids]:
-        # Refuses what may not be changed, before anything is written.
-        _refuse_owner_and_cycle(store, standing, task.id, edit)
-        _changed(store, task, edit, standing)
-    if edit.owner:
-        presence.forget_ended_process(store, team_name, edit.owner)
-    remarks: dict[str, Remarks] = {}  # by the id of the task
-
-    def change(task: Task) -> Task:
-        changed, remarks[task.id] = with_edit(store, standing, task, edit)
-        return changed
-
-    pairs = update_all(store, team_name, TASK, task_ids, change)
-    return [(finish_change(store, standing, before, task, edit), remarks[task.id]) for before, task in pairs]
+    task_ids = dict.fromkeys(id_of(task_ref, "task") for task_ref in task_refs)
+    return _change(store, standing, [tasks.get(store, team_name, task_id) for task_id in task_ids], edit)
