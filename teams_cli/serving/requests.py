@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import cast
 
 from teams_cli import commands, errors
 from teams_cli.commands.call import Call, Outcome
@@ -11,7 +12,8 @@ from teams_cli.commands.declaration import AS, TEAM
 
 # Imported now, although needed only later: the program may be updated while a server runs.
 from teams_cli.questions import answering  # noqa: F401
-from teams_cli.teams import permission  # noqa: F401
+from teams_cli.serving.watching import WatchedStore
+from teams_cli.teams import config
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from teams_cli.commands.declaration import Command, Parameter
+    from teams_cli.serving.watching import Requester, Watchers
+    from teams_cli.store.contract import Store
 
     Spelling = Callable[[str], str]
     Arguments = Sequence[tuple[Parameter, str]]
@@ -281,19 +285,26 @@ def _checked_text(key: str, value: Any) -> str:
     return value
 
 
-def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
+def call_as(
+    base: Call, watchers: Watchers, client: Requester, agent: str, team: str, token: str, sender: Sender | None
+) -> Call:
     """Return the call that runs one request in the name of *agent*; of nobody if *agent* is "". The call has the store
-    and the configuration of *base*, the call that started the server, and its team unless *team* is given. If a rule of
-    the user says `ask`, the human is asked.
+    of *base*, the call that started the server, and the user's present configuration. It ends when the *client* leaves.
+    If a rule of the user says `ask`, the human is asked.
+
+    Raises:
+        DamagedRecord: The configuration can't be read.
     """
-    team = team or base.given_team
+    store = cast("Store", WatchedStore(watchers, client))
+    settings = config.load(store.root, base.environ)
     caller = None
     if agent:
-        caller = Caller(agent, token=token, config=base.config)
+        caller = Caller(agent, token=token, config=settings)
         if sender:
             caller.display, caller.type = sender.display, sender.type
     sources = {**base.sources, "team": _source(base, "team", team), "agent": _source(base, "agent", agent)}
-    call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.current_directory)
+    call = Call(store, settings, caller, team, sources, environ=base.environ, directory=base.current_directory)
+    call.is_given_up = lambda: client.is_gone
     if caller:
         caller.approve = call.ask_human
     return call

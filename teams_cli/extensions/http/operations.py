@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -16,9 +15,7 @@ from teams_cli.extensions.http import refusals
 from teams_cli.extensions.http.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.names import HUMAN
 from teams_cli.serving import requests
-from teams_cli.serving.watching import Requester, WatchedStore, Watchers
-from teams_cli.store.contract import Store
-from teams_cli.teams import config
+from teams_cli.serving.watching import Requester, Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,20 +104,10 @@ class Operations:
 
     def _make_call(self, request: Request, client: Requester, agent: str, sender: requests.Sender | None) -> Call:
         """Return the call for the request, with *agent* as the caller and the user's present configuration."""
-        base = self.base
-        store = cast("Store", WatchedStore(self.watchers, client))
-        unbound_call = Call(
-            store,
-            config.load(store.root, base.environ),
-            team=base.given_team,
-            sources=base.sources,
-            environ=base.environ,
-            directory=base.current_directory,
-        )
-        team = (sender and sender.team) or request.query_params.get("team", "")
-        call = requests.call_as(unbound_call, agent, team, request.headers.get("x-teams-token", ""), sender)
+        team = (sender and sender.team) or request.query_params.get("team") or self.base.given_team
+        token = request.headers.get("x-teams-token", "")
+        call = requests.call_as(self.base, self.watchers, client, agent, team, token, sender)
         call.elsewhere = True  # the directory of this process says nothing about the work of the caller
-        call.is_given_up = lambda: client.is_gone
         return call
 
     def close(self) -> None:

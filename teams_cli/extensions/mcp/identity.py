@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import cast
 
 from teams_cli import environment, errors
 from teams_cli.agents.seats import bindings, insiders
@@ -14,13 +13,9 @@ from teams_cli.agents.seats.bindings import Binding
 from teams_cli.commands.call import Call
 from teams_cli.questions import asking
 from teams_cli.serving import requests
-from teams_cli.serving.watching import Requester, WatchedStore, Watchers
+from teams_cli.serving.watching import Requester, Watchers
 from teams_cli.teams import config, permission, roles
 from teams_cli.teams.teams import MEMBER, Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from teams_cli.store.contract import Store
 
 
 class Identity:
@@ -65,20 +60,15 @@ class Identity:
         """
         base = self._base
         self._adopt_agent_of_terminal()
-        store = cast("Store", WatchedStore(self.watchers, requester))
-        unbound_call = Call(
-            store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.current_directory
-        )
-        thread_owner = bindings.of_thread(store.root, thread)  # an agent with its team and token
+        thread_owner = bindings.of_thread(base.store.root, thread)  # an agent with its team and token
         parent = thread_owner or Binding(self.team, self.agent, self.token)
-        subagent = insiders.caller(store.root, parent, agent_id, tool_use_id)
+        subagent = insiders.caller(base.store.root, parent, agent_id, tool_use_id)
         binding = Binding(parent.team, *subagent) if subagent else thread_owner
         agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
         team = binding.team if binding else self._team
         if sender:
             agent, team = sender.known_as(agent), sender.team or team
-        call = requests.call_as(unbound_call, agent, team, token, sender)
-        call.is_given_up = lambda: requester.is_gone
+        call = requests.call_as(base, self.watchers, requester, agent, team, token, sender)
         if call.caller is not None and base.caller is not None and not binding:  # the environment describes this agent
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type
