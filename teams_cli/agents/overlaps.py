@@ -18,6 +18,7 @@ from teams_cli.agents.checkouts import Tree
 from teams_cli.agents.regions import Snapshots
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.tasks import landings, tasks, touching
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS
 from teams_cli.teams import presence, teams
@@ -339,11 +340,7 @@ class _LastComparison:
 
     def write(self, commit: str, states: dict[str, str]) -> None:
         """Write the file. If writing fails, the comparison is repeated next time, but nobody is notified twice."""
-        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-        temporary = f"{self._path}.{os.getpid()}"
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            json.dump({"commit": commit, "states": states}, file)
-        os.rename(temporary, self._path)
+        disk.replace_unsynced(self._path, json.dumps({"commit": commit, "states": states}).encode())
 
 
 def _state(tree: Tree) -> str:

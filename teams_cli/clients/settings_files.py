@@ -12,6 +12,7 @@ from teams_cli.clients import json_edits, known, plugins
 from teams_cli.clients.own_entries import NAME, is_our_hook, is_our_server
 from teams_cli.environment import absolute, config_base
 from teams_cli.store.documents import strict_json
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,12 +260,7 @@ def write_settings_once(path: str, document: dict[str, Any]) -> str:
 
 def write_once(path: str, data: bytes) -> str:
     """Write a file for a client that `teams` starts, which only the user can read, and return *path*."""
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    temp = f"{path}.{os.getpid()}"
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-    os.replace(temp, path)
+    disk.replace_unsynced(path, data)
     return path
 
 

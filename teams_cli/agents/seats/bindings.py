@@ -226,7 +226,6 @@ def bind_directory(root: str, path: str, team: str) -> None:
     teams_by_directory.pop(path, None)
     if team:
         teams_by_directory[path] = team
-    os.makedirs(root, 0o700, exist_ok=True)
     lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
     _replace(f"{root}/{DIRECTORIES}", lines.encode(errors="surrogateescape"))
 
@@ -289,16 +288,12 @@ def _read(path: str, started: str) -> Binding | None:
 
 def _write(directory: str, name: str, started: str, binding: Binding) -> None:
     """Write a binding to a file, one field per line. *started* is the start time of its process, or "" for a thread."""
-    os.makedirs(directory, 0o700, exist_ok=True)
     lines = [started, binding.team, binding.agent, binding.token, ""]
     _replace(f"{directory}/{name}", "\n".join(lines).encode())
 
 
 def _replace(path: str, data: bytes) -> None:
     """Replace the content of the file in one step, so that a reader never sees an incomplete file."""
-    directory, _, name = path.rpartition("/")
-    temp = f"{directory}/.{name}.{os.getpid()}"
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-    os.replace(temp, path)
+    from teams_cli.store.files import disk  # most hooks write nothing
+
+    disk.replace_unsynced(path, data)

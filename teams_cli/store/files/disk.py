@@ -157,6 +157,23 @@ class Written:
             discard(self.path)
 
 
+def replace_unsynced(path: str, data: bytes) -> None:
+    """Replace the content of a file in one step, so that no reader sees an incomplete file. Only the user may read the
+    file. Make its directory if it is missing. A power cut may undo the change. If the system refuses, raise OSError.
+    """
+    directory, name = os.path.split(path)
+    os.makedirs(directory, 0o700, exist_ok=True)
+    temp = f"{directory}/.{name}.{os.getpid()}"
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temp, path)
+    except OSError:
+        discard(temp)
+        raise
+
+
 def overwrite_beginning(temp: str, data: bytes) -> None:
     """Overwrite the beginning of the file *temp* with *data*, without syncing it to the disk."""
     try:

@@ -83,15 +83,10 @@ def _stored_index(log: MessageLog, segment: int, path: str) -> bytes:
     except (FileNotFoundError, errors.TeamsError):
         pass
     index = stamp + _made_index(log, segment) + _END
-    # Without an index the next search takes longer, so errors are ignored.
-    temp = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(index)
-        os.rename(temp, path)
-    except OSError:
-        disk.discard(temp)
+        disk.replace_unsynced(path, index)
+    except OSError:  # without an index, only the next search takes longer
+        pass
     return index
 
 
