@@ -13,13 +13,14 @@ from teams_cli import environment, errors, extensions, kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.seats import sitting
 from teams_cli.agents.sessions import SESSION
-from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
+from teams_cli.clients import environments, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
 from teams_cli.clients.own_entries import HOLD, WAIT
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.store import json_edits
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import leases, tasks

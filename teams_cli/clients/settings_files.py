@@ -8,9 +8,10 @@ import re
 from typing import NamedTuple
 
 from teams_cli import errors
-from teams_cli.clients import json_edits, known, plugins
+from teams_cli.clients import known, plugins
 from teams_cli.clients.own_entries import NAME, is_our_hook, is_our_server
 from teams_cli.environment import absolute, config_base
+from teams_cli.store import json_edits
 from teams_cli.store.documents import strict_json
 from teams_cli.store.files import disk
 
