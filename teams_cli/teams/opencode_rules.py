@@ -26,9 +26,6 @@ _VERDICTS = ("allow", "ask", "deny")
 _LIST_KEYS = ("skill", "allow", "deny")
 _TEXT_KEYS = ("description", "workflow")
 _MAX_BYTES = 1 << 20
-_STRING = r'("(?:\\.|[^"\\])*")'
-_COMMENT = r"//[^\n]*|/\*.*?\*/"
-_TRAILING_COMMA = r",(?=\s*[}\]])"
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
@@ -83,14 +80,10 @@ def _document(path: str) -> dict[str, Any] | None:
         return {}
     if not any(key in data for key in _KEYS_FOR_TEAMS):
         return {}
-    import re
+    from teams_cli.store.json_edits import without_comments
 
     try:
-        text = data.decode()
-        for ignored in (_COMMENT, _TRAILING_COMMA):
-            # A string is matched first and kept, so that what looks like a comment in it stays.
-            text = re.sub(f"{_STRING}|{ignored}", lambda match: match[1] or " ", text, flags=re.DOTALL)
-        document = loads(text)
+        document = loads(without_comments(data.decode()))
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else {}

@@ -15,6 +15,7 @@ import yaml
 from teams_cli.extensions.review import kinds
 from teams_cli.extensions.review.change import content
 from teams_cli.extensions.review.findings import SERIOUS, WARNING, Finding
+from teams_cli.store.json_edits import without_comments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _WITH_COMMENTS = re.compile(
 """Matches names of JSON files that may have comments and trailing commas, although the standard of JSON forbids
 these.
 """
-_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
 _TEMPLATE = re.compile(r"(?<!\$)\{\{.*?\}\}|\{%.*?%\}|<%.*?%>", re.DOTALL)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -97,9 +96,7 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
 
 def _parse_json(path: str, text: str) -> Iterator[Finding]:
     if _WITH_COMMENTS.search(path):
-        # Both patterns also match whole strings, as group 1, so that nothing in a string is changed.
-        text = _COMMENT.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)  # lines keep their numbers
-        text = _LAST_COMMA.sub(lambda match: match[1] or "", text)
+        text = without_comments(text)  # lines keep their numbers
     repeated: set[str] = set()
 
     def note_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
