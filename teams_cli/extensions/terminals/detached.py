@@ -17,7 +17,8 @@ from contextlib import suppress
 from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.agents.seats import bindings, lines
-from teams_cli.agents.seats.lines import CLOSE, END, KEYS, LOOKED_AT, OUTPUT, SIZE, Line, plain, typed_in
+from teams_cli.agents.seats.control_sequences import plain, typed_in
+from teams_cli.agents.seats.lines import CLOSE, END, KEYS, LOOKED_AT, OUTPUT, SIZE, Line
 from teams_cli.clients import own_entries
 from teams_cli.extensions.terminals.wrapper import Screen, Wrapper, terminal_replies
 from teams_cli.processes import leave

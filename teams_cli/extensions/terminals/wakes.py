@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from teams_cli import errors
 from teams_cli.agents import background
 from teams_cli.agents.seats import sitting, terminals
-from teams_cli.agents.seats.lines import plain
+from teams_cli.agents.seats.control_sequences import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.doctor import finding

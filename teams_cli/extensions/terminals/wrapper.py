@@ -21,8 +21,8 @@ import time
 import tty
 
 from teams_cli.agents.seats import bindings
+from teams_cli.agents.seats.control_sequences import LISTENING, StateReader, Typing
 from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
-from teams_cli.agents.seats.lines import LISTENING, StateReader, Typing
 from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.store.files.disk import write_all
 
