@@ -22,7 +22,7 @@ PACKAGE = Path(teams_cli.__file__).parent
 # Lowest first: a module imports only what stands before it. What is not named here stands above the operations and
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
-    errors names text clock environment extensions processes streams | records | store | teams
+    errors names text clock environment extensions processes sockets streams | records | store | teams
     | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
     | doctor copying | commands | cli serving
 """.replace("|", " ").split()

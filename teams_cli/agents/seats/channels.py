@@ -12,7 +12,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from teams_cli.agents.seats import bindings, lines, terminals
+from teams_cli import sockets
+from teams_cli.agents.seats import bindings, terminals
 from teams_cli.agents.seats.doorbells import LINE, MAIL, STOP, Doorbell, has_listener, ring
 from teams_cli.clients import known
 from teams_cli.clients.seats import BELL, CONTROL, QUEUE, SOCKET
@@ -70,11 +71,11 @@ class Client:
             # Our wrapper listens there too, with the process id 0. It only types, which interrupts nothing.
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
         if way == CONTROL:
-            return bool(self.daemon) and lines.has_listener(self.daemon)
+            return bool(self.daemon) and sockets.has_listener(self.daemon)
         # The way is SOCKET. With some options the client asks its person before it takes messages from its socket.
         asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else ()
         asks_person = not {*asking_options}.isdisjoint(terminals.words_of(self.pid))
-        return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
+        return bool(self.socket) and not asks_person and sockets.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
         """Run the client's program to put `LINE` into the queue of its session. Return whether this worked."""
@@ -108,7 +109,7 @@ class Client:
         if self.seat and self.seat.socket and self.seat.socket.framed:
             proof, message = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **message}
         try:
-            with lines.connect(self.socket, _TIMEOUT) as connection:
+            with sockets.connect(self.socket, _TIMEOUT) as connection:
                 connection.sendall(f"{json.dumps(proof)}\n{json.dumps(message)}\n".encode())
         except (OSError, ValueError):
             return False
@@ -155,7 +156,7 @@ def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -
     running turn is interrupted first. Returns whether everything worked.
     """
     try:
-        with lines.connect(address, _TIMEOUT) as connection:
+        with sockets.connect(address, _TIMEOUT) as connection:
             control = _Control(connection)
             control.call("initialize", {"clientInfo": {"name": "teams", "title": "teams", "version": "1"}})
             control.send({"method": "initialized"})

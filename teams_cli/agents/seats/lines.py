@@ -6,9 +6,13 @@ unknown kinds are ignored.
 
 from __future__ import annotations
 
-import os
-import socket
 import struct
+
+from teams_cli import sockets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
 
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """Kinds of frames: typed keys; the size of the viewer's terminal; output to show; the exit status of the client."""
@@ -83,62 +87,12 @@ class Line:
         self._connection.close()
 
 
-def listen(path: str) -> socket.socket:
-    """Return a socket at *path*, to which viewers connect. The working directory is changed to the directory of the
-    socket, because the address of a socket must be short.
-    """
-    os.chdir(os.path.dirname(path))
-    name = os.path.basename(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    umask = os.umask(0o177)  # only this user may connect
-    try:
-        if os.path.lexists(name):
-            os.remove(name)
-        listener.bind(name)
-    finally:
-        os.umask(umask)
-    listener.listen()
-    return listener
-
-
 def open_line(path: str) -> Line | None:
     """Return a connection to the terminal whose socket is at *path*; None if no process listens there."""
     try:
-        return Line(connect(path))
+        return Line(sockets.connect(path))
     except OSError:
         return None
-
-
-def has_listener(path: str) -> bool:
-    """Whether a process listens on the socket at *path*."""
-    try:
-        connect(path).close()
-    except OSError:
-        return False
-    return True
-
-
-def connect(path: str, timeout: float | None = None) -> socket.socket:
-    """Return a connection to the socket at *path*, which may be a long path. Each step waits at most *timeout* seconds,
-    or without limit if *timeout* is None. On a system without /proc, the working directory is changed.
-    """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(timeout)
-        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:  # the address of a socket must be short
-            address = os.path.basename(path)
-            if os.path.isdir("/proc/self/fd"):
-                address = f"/proc/self/fd/{directory}/{address}"
-            else:
-                os.fchdir(directory)
-            connection.connect(address)
-        finally:
-            os.close(directory)
-    except OSError:
-        connection.close()
-        raise
-    return connection
 
 
 def pack_size(rows: int, columns: int) -> bytes:

@@ -15,18 +15,18 @@ import select
 import socket
 import struct
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import md5
 
-from teams_cli import errors, processes
+from teams_cli import errors, processes, sockets
 from teams_cli.environment import SANDBOX
 from teams_cli.names import is_name
 from teams_cli.store.contract import EVERY_TOPIC
-from teams_cli.store.files import disk, locks
+from teams_cli.store.files import locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
 _PROTOCOL = 1
@@ -61,6 +61,7 @@ class Place:
         self.directory = f"{root}/watchers"
         self.name = name
         self.log = f"{self.directory}/{name}.log"
+        self.socket = f"{self.directory}/{name}"
         self._root = root
         self._environ = {key: value for key, value in environ.items() if key.startswith(_FOR_THE_SERVER)}
         self._environ.update(variables)
@@ -91,16 +92,10 @@ class Place:
         Raises:
             OSError: There is no watcher, or it belongs to another user.
         """
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            line.settimeout(_PATIENCE)
-            with _short_path(self.directory) as directory:
-                line.connect(f"{directory}/{self.name}")
-            if not is_of_this_user(line):
-                raise PermissionError
-        except OSError:
+        line = sockets.connect(self.socket, _PATIENCE)
+        if not is_of_this_user(line):
             line.close()
-            raise
+            raise PermissionError
         return line
 
     def start(self) -> None:
@@ -135,31 +130,9 @@ class Place:
         """Make the socket of the watcher, and return it. A socket that an earlier watcher left is replaced. The caller
         holds the lock of the watcher.
         """
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        former_mask = os.umask(0o177)
-        try:
-            with _short_path(self.directory) as directory:
-                path = f"{directory}/{self.name}"
-                disk.discard(path)
-                door.bind(path)
-            door.listen(1024)
-        finally:
-            os.umask(former_mask)
+        door = sockets.listen(self.socket)
         door.setblocking(False)
         return door
-
-
-@contextmanager
-def _short_path(directory: str) -> Iterator[str]:
-    """Yield a short path for the directory, because the path of a socket has at most 100 characters."""
-    if len(directory) < 80:
-        yield directory
-        return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def is_of_this_user(line: socket.socket) -> bool:

@@ -278,7 +278,7 @@ class Tenancy:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.door = place.listen()
-        self._path = f"{place.directory}/{place.name}"
+        self._path = place.socket
         self._inode = os.stat(self._path).st_ino  # a watcher that replaces this one makes a socket with another inode
         self._look_at = 0.0
 

@@ -14,7 +14,7 @@ import termios
 import time
 from contextlib import suppress
 
-from teams_cli import errors, processes
+from teams_cli import errors, processes, sockets
 from teams_cli.agents import logs
 from teams_cli.agents.seats import bindings, lines
 from teams_cli.agents.seats.control_sequences import plain, typed_in
@@ -173,9 +173,9 @@ class Detached(Wrapper):
         """The time at which the next of these signals is sent."""
 
     def run(self) -> int:
-        self.socket = lines.listen(self.order["socket"])
+        self.socket = sockets.listen(self.order["socket"])
         try:
-            os.chdir(self.order["directory"])  # `listen` has left this directory
+            os.chdir(self.order["directory"])
             leader = self.start()
             self.loop()
             status = os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
