@@ -19,6 +19,8 @@ HELD = "TEAMS_PERMISSIONS"
 """The variable with the permission level of a held client, which limits what the client may let other agents do."""
 LEVELS = ("ask", "edit", "all")
 """The permission levels, from the least to the most."""
+FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
+"""The options of every command that say who runs it, and where; and the names of their values."""
 OWN_PROGRAM = (
     "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
     "import_module(sys.argv.pop(1)).main()"

@@ -127,10 +127,6 @@ def _mistakes() -> ModuleType:
     return mistakes
 
 
-FLAGS = ("root", "store", "team", "agent")
-"""The flags of every command that say who runs it, and where."""
-
-
 def make_call(
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],

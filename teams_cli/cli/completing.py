@@ -9,6 +9,7 @@ import os
 from itertools import pairwise
 
 from teams_cli import commands, errors
+from teams_cli.environment import FLAGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
 """The variables that have the command line (from zsh and fish) and the kind of request (from fish)."""
-_GLOBAL_OPTIONS = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
 """Characters that only `shlex` can split at. Importing it takes as long as all the rest."""
 _MOST_OFFERS = 200
@@ -129,7 +129,7 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
         return []
     from teams_cli.cli.command_line import make_call
 
-    options = {_GLOBAL_OPTIONS[word]: value for word, value in pairwise(before) if word in _GLOBAL_OPTIONS}
+    options = {FLAGS[word]: value for word, value in pairwise(before) if word in FLAGS}
     try:
         call = make_call(options, environ, lambda operation, about: None, lambda line: None)
         if is_team:

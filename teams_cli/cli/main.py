@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 
 from teams_cli import __version__, errors, streams
-from teams_cli.environment import to_install
+from teams_cli.environment import FLAGS, to_install
 from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 BUG = 3
 _HELP = {"--help", "-h"}
-_WITH_VALUE = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
-"""The options of every command that take a value, and the names of the values."""
 _SECONDS_FOR_REPORT = 2
 """The seconds that an interrupted wait has for its report. Then the process ends even without it."""
 
@@ -81,7 +79,7 @@ def _command_first(words: list[str]) -> list[str]:
     index = 0
     while index < len(words) and words[index].startswith("-"):
         flag, equals, _ = words[index].partition("=")
-        if flag != "--json" and flag not in _WITH_VALUE:  # no global option, such as --help
+        if flag != "--json" and flag not in FLAGS:  # no global option, such as --help
             return words
         index += 1 if equals or flag == "--json" else 2  # its value is the next word
     return [*words[index : index + 1], *words[:index], *words[index + 1 :]]
@@ -132,11 +130,11 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
     """
     from teams_cli.environment import look_up
 
-    flags = dict.fromkeys(_WITH_VALUE.values(), "")
+    flags = dict.fromkeys(FLAGS.values(), "")
     for word, next_word in zip(words, [*words[1:], ""], strict=False):
         flag, _, value = word.partition("=")
-        if flag in _WITH_VALUE:
-            flags[_WITH_VALUE[flag]] = value or next_word
+        if flag in FLAGS:
+            flags[FLAGS[flag]] = value or next_word
     is_named = bool(look_up("agent", flags["agent"], os.environ)[0])
     is_help = not words or bool(_HELP.intersection(words))
     if not (is_named or is_help):
@@ -204,7 +202,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    flags = {name: values.pop(name, None) for name in command_line.FLAGS}
+    flags = {name: values.pop(name, None) for name in {*FLAGS.values()}}
     call = command_line.make_call(
         flags, os.environ, _ask_person, lambda line: _write_stderr(one_part(line)), command.for_person
     )

@@ -26,7 +26,6 @@ WRONG_USAGE = 1
 REFUSED = 2
 """The exit status at which the client does not use the tool."""
 _MODULES_OF_CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
-_FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
 
 
 class Standpoint:
@@ -238,8 +237,8 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
     remaining = iter(words)
     for word in remaining:
         flag, equals, value = word.partition("=")
-        if flag in _FLAGS:
-            flags[_FLAGS[flag]] = value if equals else next(remaining, "")
+        if flag in environment.FLAGS:
+            flags[environment.FLAGS[flag]] = value if equals else next(remaining, "")
         elif not flags["client"] and word.isalnum() and os.path.exists(f"{_MODULES_OF_CLIENTS}/{word}.py"):
             flags["client"] = word
         elif word in ("--wait", "--ask", "--hold"):
