@@ -71,6 +71,13 @@ class Holder:
         )
 
 
+def split_option(word: str) -> tuple[str, str, str]:
+    """Return the flag in an option, what separates it from a value in the same word, and this value. The value of an
+    option such as `-t` follows at once; nothing separates the two, so the value stands in both places.
+    """
+    return word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+
+
 def holder(environ: Mapping[str, str]) -> Holder | None:
     """Return the agent that runs this command, as found in the environments of this process and of the processes above
     it. Return None unless the agent is held to a permission level below `all`.

@@ -10,7 +10,7 @@ import os
 from teams_cli import commands, errors
 from teams_cli.agents.seats import terminals_directory
 from teams_cli.commands.call import Call
-from teams_cli.environment import holder, look_up, root_directory, store_address
+from teams_cli.environment import holder, look_up, root_directory, split_option, store_address
 from teams_cli.names import HUMAN, is_like_id
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
@@ -66,11 +66,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
                 arguments.append(word)
                 id_option = None
             continue
-        if word.startswith("--"):
-            flag, equals, value = word.partition("=")
-        else:  # such as `-t`, whose value may follow without a space
-            flag = word[:2]
-            equals = value = word[2:]
+        flag, equals, value = split_option(word)
         parameter = flags.get(flag)
         if parameter is None:
             raise _mistakes().no_option(command, flag, words)

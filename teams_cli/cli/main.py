@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 
 from teams_cli import __version__, errors, streams
-from teams_cli.environment import FLAGS, to_install
+from teams_cli.environment import FLAGS, split_option, to_install
 from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
@@ -132,7 +132,7 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
 
     flags = dict.fromkeys(FLAGS.values(), "")
     for word, next_word in zip(words, [*words[1:], ""], strict=False):
-        flag, _, value = word.partition("=")
+        flag, _, value = split_option(word)
         if flag in FLAGS:
             flags[FLAGS[flag]] = value or next_word
     is_named = bool(look_up("agent", flags["agent"], os.environ)[0])

@@ -60,6 +60,19 @@ def test_what_was_meant_is_named(team: None, capsys: pytest.CaptureFixture[str])
         assert MEANT[typed] in capsys.readouterr().err
 
 
+def test_help_fits_the_team_that_follows_its_option_without_a_space(
+    team: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bob is a member of one of the teams only, which is his team if none is named."""
+    assert run(["spawn-team", "beta", "--as", "lea"]) == 0
+    said = []
+    for named in ([], ["-t", "beta"], ["-tbeta"]):
+        capsys.readouterr()
+        assert run(["--help", *named, "--as", "bob"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] != said[1] == said[2]
+
+
 ELSEWHERE = "end-task list-ready view fail edit subtask listen get invite wait-task"
 
 
