@@ -239,7 +239,7 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
         streams.written(lambda: print(last_line))
     was_printed = True
     if reminder:
-        was_printed = _write_stderr(_line_break_between_streams() + one_part(call.in_team(reminder)))
+        was_printed = _write_stderr(_line_break_between_streams() + one_part(reminder))
     if was_printed:
         for note in notes_of_reminder:
             call.once_shown(note)
@@ -255,7 +255,7 @@ def _remind_after_failed_check(call: Call) -> None:
     """
     notes: list[Callable[[], object]] = []
     reminder = call.reminder(notes.append)
-    if reminder and _write_stderr(one_part(call.in_team(reminder))):
+    if reminder and _write_stderr(one_part(reminder)):
         for note in notes:
             call.try_to(note)  # if it fails, the news is shown again
 

@@ -424,7 +424,7 @@ class Call:
             if not team.member(self.agent):
                 return ""
             name, last_message = self.caller.name, self._last_message
-            text, has_unshown_mail = mail.reminder(self.store, team, name, once_shown, last_message)
+            text, has_unshown_mail = mail.reminder(self.store, team, name, once_shown, self.in_team, last_message)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.next_step and has_unshown_mail:

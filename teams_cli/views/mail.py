@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceShown
     from teams_cli.teams.teams import Team
 
+    InTeam = Callable[[str], str]
+
 _MOST_SHOWN = 3
 _OFFERS = (Event.TASK_ASSIGNED, Event.TASK_ASSIGNED_BLOCKED, Event.TASK_READY)
 """The events of notices that offer or assign a task to their reader."""
@@ -38,20 +40,25 @@ _LONGEST_MAIL = 200
 """The maximum number of characters of a one-line message that the reminder shows whole, which marks it as read."""
 
 
-def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> tuple[str, bool]:
+def reminder(
+    store: Store, team: Team, name: str, once_shown: OnceShown, in_team: InTeam, last: int | None = None
+) -> tuple[str, bool]:
     """Return a reminder of what was not shown to the agent *name* yet: unread mail, notices, and messages of its own
     that were not acknowledged in time; "" if there is nothing. Also return whether there is unread mail that the
-    reminder does not show in full. *last* is the number of the team's last message; if it is None, it is looked up.
+    reminder does not show in full.
+
+    *in_team* adds `--team` to commands; what members wrote stays as it is. *last* is the number of the team's last
+    message; if it is None, it is looked up.
     """
     agent = presence.load(store, team.name, name)
     last = store.last(team.name, MESSAGE) if last is None else last
-    lines, has_unshown_mail = _unread_mail(store, team, agent, once_shown, last)
+    lines, has_unshown_mail = _unread_mail(store, team, agent, once_shown, in_team, last)
     overdue: list[str] = []
     if agent.awaits:
         from teams_cli.views import receipts
 
         overdue = receipts.overdue_notices(store, team.name, agent, once_shown)
-    return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_unshown_mail
+    return "\n".join(filter(None, [*lines, in_team("; ".join(overdue))])), has_unshown_mail
 
 
 def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown, last: int) -> str:
@@ -77,7 +84,7 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
 
 
 def _unread_mail(
-    store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int
+    store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, in_team: InTeam, last: int
 ) -> tuple[list[str], bool]:
     """Return lines with the unread mail and the notices that the agent was not shown. Also return whether there is
     unread mail that the lines do not show in full.
@@ -121,17 +128,17 @@ def _unread_mail(
         _note_shown(store, team.name, name, unread[-1], whole_notices)
 
     once_shown(note)
-    lines = [_mail_line(store, team, message) for message in new_mail]
+    lines = [_mail_line(store, team, message, in_team) for message in new_mail]
     if not_whole := len(mail) - len(whole_mail):
-        lines.append(f"{not_whole} unread: teams read-messages")
+        lines.append(in_team(f"{not_whole} unread: teams read-messages"))
     news = [
-        _with_step(store, team, notice, _shortened(notice, body))
+        _with_step(store, team, notice, _shortened(notice, body), in_team)
         for body, notice in zip(_true_texts(new_notices), new_notices, strict=True)
     ]
     if len(notices) > _MOST_SHOWN:
         news.append(f"{len(notices) - _MOST_SHOWN} more: teams read-messages")
     if news:
-        lines.append("; ".join(news))
+        lines.append(in_team("; ".join(news)))
     return lines, bool(not_whole)
 
 
@@ -265,16 +272,16 @@ def _is_one_short_line(message: Message) -> bool:
     return len(message.message) <= _LONGEST_MAIL and "\n" not in message.message
 
 
-def _mail_line(store: Store, team: Team, message: Message) -> str:
+def _mail_line(store: Store, team: Team, message: Message, in_team: InTeam) -> str:
     """Return a line with the message and the command that answers it, or with the beginning of a long message."""
     if not _is_one_short_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
-    return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}")
+    return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}", in_team)
 
 
-def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
+def _with_step(store: Store, team: Team, message: Message, line: str, in_team: InTeam) -> str:
     step = step_after(store, team, message)
-    return f"{line} ({step})" if step and step not in line else line
+    return f"{line} ({in_team(step)})" if step and step not in line else line
 
 
 def _shortened(notice: Message, body: str) -> str:

@@ -172,3 +172,12 @@ def test_a_wait_ends_when_its_caller_leaves(cli: Cli) -> None:
         assert "bob left team" in process.communicate(timeout=TIMEOUT)[1].decode() and process.returncode == 13
     for words in waits:
         assert cli.refused(*words, agent="bob") == (13, "not_allowed")
+
+
+def test_commands_in_a_message_stay_as_they_were_written(cli: Cli) -> None:
+    """Those of the program name the team if another team is meant without that."""
+    cli.ok("spawn-team", "beta", agent="lea")
+    cli.ok("join-team", "beta", agent="bob")
+    cli.ok("send-message", "bob", "shall I run teams close-team now?", agent="lea", team=ALPHA)
+    reminder = cli("get-tasks", "--team", ALPHA, agent="bob", team="").stderr.strip()
+    assert reminder == "msg-1 from lea: shall I run teams close-team now? (teams reply --team alpha msg-1 TEXT)"

@@ -120,7 +120,7 @@ def test_the_leader_hears_once_of_a_lost_member_without_a_task(silence: Callable
 
 def reminded(store: Store) -> str:
     """The reminder that bob gets, which is noted as told."""
-    return reminder(store, teams.get(store, ALPHA), "bob", lambda note: note())[0]
+    return reminder(store, teams.get(store, ALPHA), "bob", lambda note: note(), str)[0]
 
 
 def to_mia(store: Store, count: int) -> None:
