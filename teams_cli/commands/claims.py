@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli import environment, errors
-from teams_cli.clock import ago, clock_time, is_old, length, time_left
+from teams_cli.clock import Ended, ago, clock_time, is_old, length, time_left
 from teams_cli.commands.declaration import TASK, Command, argument, in_group, option, present, switch
 from teams_cli.commands.task_documents import (
     line,
@@ -224,49 +224,51 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
         WaitRanOut: Nothing came within *timeout* seconds, and no such task was completed or refused.
         WrongState: The team is closed.
     """
-    from teams_cli.views import concerns, steps
-    from teams_cli.views.concerns import Wanted
-
     _land_interrupted(call)
-    began = time.monotonic()
-    tend = call.tending()
-    again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
-    reports_ready = True
     problems_before = len(call.problems)
     completed = [*completed, *_complete_asked(call)]
     was_refused = len(call.problems) > problems_before
     if was_refused:  # the refusal is shown at the end of the command
         timeout = 0.0
-    remaining = timeout
+    try:
+        news = _claim_after_waits(call, wanted, timeout, completed)
+    except errors.WaitRanOut as ran_out:
+        if not (completed or was_refused):
+            raise
+        if timeout:
+            call.remark = f"nothing else happened within {length(timeout)}. {ran_out.state}".rstrip()
+        news = _nothing_more(call)
+    except (errors.TeamsError, Ended):  # what was done so far is in no answer, so it is said before the refusal
+        for line_of_task in _words_of_completed_too({"completedToo": completed}):
+            call.say(line_of_task)
+        for problem in call.problems[problems_before:]:
+            call.say(f"teams: {problem.message}")
+        raise
+    return {**news, **({"completedToo": completed} if completed else {})}
+
+
+def _claim_after_waits(call: Call, wanted: Wanted, timeout: float | None, completed: list[dict[str, Any]]) -> News:
+    """Wait for news and claim a ready task like `wait_and_claim`. Tasks that are completed meanwhile are added to
+    *completed*.
+    """
+    from teams_cli.views import concerns, steps
+    from teams_cli.views.concerns import Wanted
+
+    began = time.monotonic()
+    tend = call.tending()
+    again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
+    remaining, reports_ready = timeout, True
     while True:
         awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
-        try:
-            news = concerns.wait(
-                call.store,
-                call.team,
-                call.known_caller,
-                remaining,
-                notes.append,
-                call.say,
-                awaited,
-                again,
-                tend,
-                call.left_out,
-            )
-        except errors.WaitRanOut as ran_out:
-            if not (completed or was_refused):
-                raise
-            if timeout:
-                call.remark = f"nothing else happened within {length(timeout)}. {ran_out.state}".rstrip()
-            news = _nothing_more(call)
-            return {**news, **({"completedToo": completed} if completed else {})}
-        except errors.TeamsError:
-            for line_of_task in _words_of_completed_too({"completedToo": completed}):
-                call.say(line_of_task)
-            for problem in call.problems[problems_before:]:
-                call.say(f"teams: {problem.message}")
-            raise
+        news = concerns.wait(
+            *(call.store, call.team, call.known_caller, remaining, notes.append),
+            say=call.say,
+            wanted=awaited,
+            again=again,
+            tend=tend,
+            left_out=call.left_out,
+        )
         if _says_completable(news):
             completed += _complete_asked(call)
         if completed:
@@ -275,7 +277,7 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed:
         if news_to_show is not None:
             for note in notes:
                 call.once_shown(note)
-            return {**news_to_show, **({"completedToo": completed} if completed else {})}
+            return news_to_show
         for note in notes:
             note()
         remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))

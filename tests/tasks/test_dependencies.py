@@ -275,6 +275,13 @@ def test_json_has_a_kept_completion_although_the_wait_runs_out(tmp_path: Path) -
     assert cli("wait", "--claim", "--timeout", "0.2", agent="bob").status == 14
 
 
+def test_a_wait_that_is_ended_says_what_it_completed(tmp_path: Path) -> None:
+    waiting = late(tmp_path).start("wait", "--claim", "--timeout", "60", agent="bob")
+    until_asleep(waiting)
+    waiting.terminate()
+    assert "task-3: completed by bob, as you asked: three\n" in waiting.communicate(timeout=TIMEOUT)[1].decode()
+
+
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
     """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
     cli = make_team(tmp_path / "root", "bob", "mia")
