@@ -231,21 +231,37 @@ def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
 
 def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list[str]:
     """Return the checkouts on this machine in which the agent may work on the task, without the worktrees of other
-    agents. The repository is the one in which the check of the task was set, or else where the agent was last seen.
+    agents. They belong to the repositories in which the check of the task runs or was set, in which the agent was last
+    seen, or in which other agents have worktrees.
     """
-    is_here = (agent.host or "") in ("", store.host)
-    checkout = (task.check_from or agent.checkout) if is_here and task.touches else ""
-    if not checkout:
+    if (agent.host or "") not in ("", store.host) or not task.touches:
         return []
+    of_others = {
+        other.worktree
+        for other, _ in store.scan(team, presence.AGENT, [])
+        if other.agent != agent.agent and other.worktree and (other.host or "") in ("", store.host)
+    }
+    checkouts = [task.check_in, task.check_from, agent.checkout, *of_others]
+    tops = [environment.checkout_around(checkout) for checkout in checkouts if checkout]
+    repositories = dict.fromkeys(_repository_of(top) for top in tops if top)
+    found = dict.fromkeys(path for repository in repositories for path in _checkouts_of(repository))
+    return [path for path in found if path not in of_others]
+
+
+def _repository_of(checkout: str) -> str:
+    """Return the directory with the data that the *checkout* shares with the other checkouts of its repository."""
     link = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ")  # "" if `.git` is a directory
-    common = os.path.realpath(environment.common_git_directory(os.path.join(checkout, link or ".git")))
+    return os.path.realpath(environment.common_git_directory(os.path.join(checkout, link or ".git")))
+
+
+def _checkouts_of(repository: str) -> list[str]:
+    """Return the main checkout and the worktrees of the *repository*."""
     try:
-        linked = [f"{common}/worktrees/{name}" for name in os.listdir(f"{common}/worktrees")]
+        linked = [f"{repository}/worktrees/{name}" for name in os.listdir(f"{repository}/worktrees")]
     except OSError:  # the repository has no worktrees
         linked = []
     worktrees = [os.path.dirname(os.path.join(data, environment.git_line(f"{data}/gitdir"))) for data in linked]
-    of_others = {other.worktree for other, _ in store.scan(team, presence.AGENT, []) if other.agent != agent.agent}
-    return [path for path in (os.path.dirname(common), *worktrees) if path not in of_others]
+    return [os.path.dirname(repository), *worktrees]
 
 
 def _changed(task: Task, checkout: str, is_own: bool) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +124,13 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
 
 
+@pytest.mark.parametrize(("directory", "check_in"), [("main", ()), (".", ("--check-in", "main"))])
 def test_a_file_that_a_task_touches_is_a_sign_of_life_wherever_its_owner_runs_commands(
-    cli: Cli, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: str, check_in: Sequence[str], cli: Cli, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner's worktree is found by the repository of the check; worktrees of other agents do not count."""
-    monkeypatch.chdir(tmp_path / "main")
-    cli.ok("create-task", "two", "--touches", "half.py", "--check", "true", agent="lea")
+    monkeypatch.chdir(tmp_path / directory)
+    cli.ok("create-task", "two", "--touches", "half.py", "--check", "true", *check_in, agent="lea")
     monkeypatch.chdir(tmp_path)
     assert "and by changes of its files" in cli("claim-task", "2", agent="bob").stdout
     now = rfc3339(cli.store().now())
