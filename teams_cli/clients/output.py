@@ -227,12 +227,26 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
     None if the client failed for another reason.
 
     A printed time of day stands for the next such time after *now*. Its time zone is the printed one, or else that of
-    *now*.
+    *now*. The returned time is later than *now*: a printed time that has passed, or that no calendar has, does not
+    count.
     """
     import re
 
     if not re.search(_LIMIT_REACHED, printed, re.IGNORECASE):
         return None
+    try:
+        end = _printed_end(printed, now)
+    except OverflowError:
+        end = None
+    return end if end and end > now else now + timedelta(seconds=_DEFAULT_WAIT)
+
+
+def _printed_end(printed: str, now: datetime) -> datetime | None:
+    """Return the end of a limit that a client *printed*, or None if it printed none. Raises OverflowError if no
+    calendar has this time.
+    """
+    import re
+
     if match := re.search(_SINCE_1970, printed):  # the number of seconds since 1970
         return datetime.fromtimestamp(int(match[1]), UTC)
     if match := re.search(_IN_A_TIME, printed, re.IGNORECASE):
@@ -243,7 +257,7 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
         hour, minute, am_or_pm, zone = match.groups()
         if minute or am_or_pm:  # a number alone may be no time of day
             return _next_time(now, int(hour), int(minute or 0), (am_or_pm or "").lower(), zone)
-    return now + timedelta(seconds=_DEFAULT_WAIT)
+    return None
 
 
 def _next_time(now: datetime, hour: int, minute: int, am_or_pm: str, zone: str | None) -> datetime:

@@ -20,6 +20,8 @@ def test_the_end_of_a_limit_is_read() -> None:
         ("Quota exceeded for metric m. Please retry in 34.5s.", NOW + timedelta(seconds=34.5)),
         ("You have exhausted your capacity on this model. Reset after 5h12m.", NOW + timedelta(hours=5, minutes=12)),
         ("Rate limit reached for m1: Please try again in 20s", NOW + timedelta(seconds=20)),
+        ("Claude AI usage limit reached|1772400000", NOW + timedelta(minutes=15)),  # it has passed, by our clock
+        ("Rate limit reached: try again in 99999999999999 hours", NOW + timedelta(minutes=15)),
         ("429 Too Many Requests", NOW + timedelta(minutes=15)),
         ("exit status 1: no such file", None),
         ("the limit of the loop is 5: try again at 4:05", None),
