@@ -109,24 +109,14 @@ class Keeper:
             self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
 
     def _take_turn(self, mail: list[Message]) -> bool:
-        """Run one turn, and wait for the agents that this agent started. Returns False if the session was ended."""
-        if reason := self._reason_to_stop():
-            self._end("stopped", reason.text, None)
+        """Run one turn, and wait for the agents that this agent started. If the provider refused requests, the turn may
+        be run again. Returns False if the session was ended.
+        """
+        while (turn := self._run_turn(mail)) is not None and self._has_failed(turn):
+            if not self._handle_failure(turn, mail):
+                return False
+        if turn is None:
             return False
-        if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
-            if self._stored_session().turns:  # it worked within its budget
-                self._end("completed", None, 0)
-            else:
-                self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
-            return False
-        try:
-            self._provide_worktree()
-            turn = self._run_client(mail)
-        except OSError as error:
-            self._end("failed", str(error), None)
-            return False
-        if self._has_failed(turn):
-            return self._handle_failure(turn, mail)
         if answer := turn.output(self.profile):
             self.outputs.append(answer)
         if reason := turn.stopped or self._wait_for_children():
@@ -134,15 +124,33 @@ class Keeper:
             return False
         return True
 
+    def _run_turn(self, mail: list[Message]) -> Turn | None:
+        """Run the client for one turn, and return the turn. Returns None if the session was ended instead."""
+        if reason := self._reason_to_stop():
+            self._end("stopped", reason.text, None)
+            return None
+        if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
+            if self._stored_session().turns:  # it worked within its budget
+                self._end("completed", None, 0)
+            else:
+                self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
+            return None
+        try:
+            self._provide_worktree()
+            return self._run_client(mail)
+        except OSError as error:
+            self._end("failed", str(error), None)
+            return None
+
     def _has_failed(self, turn: Turn) -> bool:
         if turn.interrupted or turn.stopped:  # the keeper itself ended the client
             return False
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """After a failed turn, end the session or give *mail* to the client again. If the provider refused requests,
-        the setting onLimit decides whether the session ends, waits, or continues with another client. Returns False if
-        the session was ended.
+        """After a failed turn, end the session and return False, or return True if the client is to get *mail* again.
+        If the provider refused requests, the setting onLimit decides whether the session ends, waits, or continues with
+        another client.
         """
         turns = self._stored_session().turns
         last_words = logs.end_of_turn(self.store, self.team, self.agent, turns)
@@ -156,7 +164,7 @@ class Keeper:
             return False
         numbers = [message.number for message in mail]
         limit = resuming.note_limit(self.store, self.team, self._stored_session(), until, numbers)
-        choice = resuming.on_limit(self.store, self.team)
+        choice = resuming.on_limit(self.store, self.team, self.session.harness)
         if choice in ("", resuming.RELEASE):
             self._end("failed", limit, turn.status)
             return False
@@ -168,7 +176,7 @@ class Keeper:
             self.session = self.session.having(**other)
             self._update(lambda session: session.having(**other, limited_until=None))
             self._begin_client_session()  # the other client gets the prompt again
-        return self._take_turn(mail)
+        return True
 
     def _wait_for_provider(self) -> None:
         """Wait until the provider accepts requests again, or the agent has to stop."""

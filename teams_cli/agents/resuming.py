@@ -175,9 +175,13 @@ def limited_until(store: Store, printed: str) -> str | None:
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
 
 
-def on_limit(store: Store, team: str) -> str:
-    """Return the setting onLimit: `wait`, `release`, the name of another harness, or "" if it is not set."""
-    return str(settings.value(teams.get(store, team), ON_LIMIT))
+def on_limit(store: Store, team: str, harness: str) -> str:
+    """Return the setting onLimit for an agent whose *harness* is limited: `wait`, `release`, the name of another
+    harness, or "" if it is not set. An agent that continued with the other harness has no further one, so for this
+    agent the setting counts as not set.
+    """
+    choice = str(settings.value(teams.get(store, team), ON_LIMIT))
+    return "" if choice == harness else choice
 
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
@@ -186,7 +190,7 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     notified, unless the leader started the agent and gets its output now.
     """
     team = teams.get(store, team_name)
-    choice = on_limit(store, team_name)
+    choice = on_limit(store, team_name, session.harness)
     next_step = _CONSEQUENCES.get(choice, f"it continues with {choice}, in a new session.")
     consequence = f"limited by its provider until {until}: {next_step}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"

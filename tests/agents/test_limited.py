@@ -88,3 +88,15 @@ def test_a_limited_agent_waits_or_changes_its_client_as_set(cli: Cli) -> None:
     cli.ok("set", "onLimit", "other", agent="lea")
     assert cli("run-agent", "work", "--harness", "first", "--agent-id", "ben", agent="lea").status == 0
     assert [line.strip() for line in lines(cli, "turns")] == ["first resumed", "other"]
+
+
+def test_a_limited_agent_changes_its_client_once(cli: Cli) -> None:
+    """The client that it changed to may be limited too, and is not begun again and again."""
+    said = "echo $0 >>$D/turns; echo Rate limit reached, try again in 2 hours >&2; exit 1"
+    harness = {name: {"start": ["sh", "-c", said, name], "resume": ["true"]} for name in ("first", "other")}
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+    cli.ok("set", "onLimit", "other", agent="lea")
+    assert "a message after that time resumes it" in run(cli).stdout
+    assert lines(cli, "turns") == ["first", "other"] and agent_row(cli, "ann")["state"] == "limited"
+    mail = cli.ok("read-messages", "--all", agent="lea")
+    assert sum("it continues with other" in each["message"] for each in mail) == 1
