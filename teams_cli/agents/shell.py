@@ -32,12 +32,13 @@ def ending(status: int) -> str:
 @dataclass
 class Finished:
     """The outcome of a command: its exit status (the negative number of the signal if a signal ended it), output and
-    errors.
+    errors. *is_cut* says that the output was longer than KEPT bytes, so that *output* has only its end.
     """
 
     status: int
     output: str
     errors: str
+    is_cut: bool = False
 
     @property
     def reason(self) -> str:
@@ -89,7 +90,9 @@ class ShellCommand:
             self._signal(signal.SIGTERM)
             self.wait(2.0)
         self._signal(signal.SIGKILL)
-        finished = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
+        status = self._process.wait()
+        is_cut = self._output.seek(0, os.SEEK_END) > KEPT
+        finished = Finished(status, _tail(self._output), _tail(self._errors), is_cut)
         self._close()
         return finished
 

@@ -114,7 +114,7 @@ def items(
 
     Raises:
         TaskFailed: A command that lists items failed.
-        InvalidValue: An item can't be the value of a variable.
+        InvalidValue: An item can't be the value of a variable, or a command printed too much.
     """
     items_by_task = {}
     for task in workflow.tasks:
@@ -134,6 +134,11 @@ def _listed_by_command(
     if finished.status:
         raise errors.TaskFailed(
             f"the `each` command of {task.id} failed: {finished.reason}", "Run the command in a terminal to see why."
+        )
+    if finished.is_cut:  # no item may get lost
+        raise errors.InvalidValue(
+            f"the `each` command of {task.id} printed more than the {shell.KEPT} bytes allowed; nothing was changed",
+            "Let it print fewer items, or shorter ones, such as the names of files.",
         )
     for line in finished.errors.splitlines():
         say(f"{task.id}: {line}")

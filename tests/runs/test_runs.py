@@ -141,6 +141,15 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]"""
     assert tree(cli.root) is None
 
 
+def test_items_that_are_too_many_to_keep_are_refused(cli: Cli, tmp_path: Path) -> None:
+    """A run whose items are cut off would report that it is complete."""
+    each = "for i in $(seq 20); do head -c 60000 /dev/zero | tr '\\0' a; echo $i; done"
+    front = f"tasks:\n- id: a\n  title: A\n  each:\n    run: |\n      {each}\n  run: 'true'"
+    answer = cli("run", str(write_workflow(tmp_path, front)))
+    assert answer.status == 2 and "the `each` command of a printed more than the" in answer.stderr, answer
+    assert tree(cli.root) is None
+
+
 def test_a_failing_task_fails_the_run_and_what_waits_for_it_is_not_run(cli: Cli, tmp_path: Path) -> None:
     front = """
 agents: 2
