@@ -194,7 +194,8 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
             return session if session.stop_asked else session.having(stop_asked=by)
         if session.outcome == "stopped":
             return session
-        return session.having(state="done", outcome="stopped", failure=f"{session.stop_asked or by} stopped it")
+        who = session.stop_asked or by
+        return session.having(state="done", outcome="stopped", stop_asked=who, failure=f"{who} stopped it")
 
     return update(store, team, SESSION.even_in_closed_team, agent, stopped)
 

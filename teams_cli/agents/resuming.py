@@ -159,6 +159,19 @@ def without_pause(session: Session) -> Session:
     return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session
 
 
+def undo_stop(store: Store, team: str, agent: str, by: str) -> Session:
+    """Let messages resume the agent again if *by* stopped it, and return its session. Otherwise, a stopped agent stays
+    stopped for good.
+    """
+
+    def unstopped(session: Session) -> Session:
+        if session.state != "done" or session.outcome != "stopped" or session.stop_asked != by:
+            return session
+        return session.having(outcome="lost", stop_asked=None)
+
+    return update(store, team, SESSION, agent, unstopped)[1]
+
+
 ON_LIMIT = "onLimit"
 
 WAIT, RELEASE = "wait", "release"

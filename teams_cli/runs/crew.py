@@ -13,7 +13,7 @@ from contextlib import suppress
 from shutil import which
 
 from teams_cli import errors, processes
-from teams_cli.agents import ending, interrupting, sessions, shell, starting
+from teams_cli.agents import ending, interrupting, resuming, shell, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
@@ -50,11 +50,6 @@ will be called when there is more.
 MAX_CALLS = 3
 """The maximum number of times that an agent is called for the same task."""
 _CALL = "Tasks are ready: teams claim-task --next"
-
-
-def _is_lost(session: Session) -> bool:
-    """Whether the agent of the session can't be called any more: its last turn failed, or it was stopped or lost."""
-    return session.ended and session.outcome != "completed"
 
 
 _GRACE = 6.0
@@ -108,17 +103,23 @@ class Crew:
         self._reported_dead: set[str] = set()
         self._calls: Counter[tuple[str, str]] = Counter()
         """How often each agent was called for each task, by the agent's name and the task's id."""
+        self._ended_before: dict[str, int] = {}
+        """The generations of the sessions that failed, were lost or were stopped in an earlier attempt at the run."""
 
     def start(self) -> None:
         """Start all workers, and all agents that have no session yet. An agent with a session, from an earlier attempt
-        at the run, is resumed when there is work.
+        at the run, is resumed when there is work, unless somebody else than the run stopped it.
         """
         for assigned in self.run.record.agents:
             if assigned not in self.agents:
                 self.workers.append(WorkerProcess(self.run, assigned))
         for assigned in self.agents:
-            if sessions.find(self.store, self.team, assigned.name) is None:
+            session = ending.current(self.store, self.team, assigned.name)
+            if session is None:
                 starting.run_agent(self.store, self.team, self.run.leader, self._start_request(assigned))
+            elif session.ended and session.outcome != "completed":
+                session = resuming.undo_stop(self.store, self.team, assigned.name, self.run.leader.name)
+                self._ended_before[assigned.name] = session.generation
 
     def _start_request(self, assigned: Assigned) -> StartRequest:
         record = self.run.record
@@ -149,9 +150,18 @@ class Crew:
     def _sessions(self) -> dict[str, Session | None]:
         return {agent.name: ending.current(self.store, self.team, agent.name) for agent in self.agents}
 
+    def _is_lost(self, session: Session) -> bool:
+        """Whether the agent of the session can't be called any more: its last turn in this attempt at the run failed,
+        or it was lost, or it was stopped.
+        """
+        if not session.ended or session.outcome == "completed":
+            return False
+        ended_before = self._ended_before.get(session.agent) == session.generation
+        return not ended_before or session.outcome == "stopped" or session.is_limited(self.store.now())
+
     def _callable_agents(self) -> dict[str, Session]:
         """Return the agents that work, or that can be called to work, with their sessions."""
-        return {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
+        return {name: session for name, session in self._sessions().items() if session and not self._is_lost(session)}
 
     def living(self) -> list[str]:
         """Return the names of the workers that run, and of the agents that work or can be called."""
@@ -168,7 +178,7 @@ class Crew:
                 processes.end_tagged(worker.tag, _KILL)
                 reasons[worker.name] = worker.cause_of_death()
         for name, session in self._sessions().items():
-            if (session is None or _is_lost(session)) and name not in self._reported_dead:
+            if (session is None or self._is_lost(session)) and name not in self._reported_dead:
                 reason = (session.failure or session.outcome) if session else None
                 reasons[name] = reason or "it was not started"
         self._reported_dead.update(reasons)

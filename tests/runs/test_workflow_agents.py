@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from tests.support import workflow_agent
 from tests.support.cli import Cli, program
-from tests.support.workflow_runs import commit, make_repository, run, statuses, write_workflow
+from tests.support.waits import until
+from tests.support.workflow_runs import LIMIT, commit, make_repository, run, statuses, write_workflow
 
 CLIENT = [sys.executable, workflow_agent.__file__]
 HARNESS = {
@@ -143,6 +145,43 @@ while {TEAMS} release-task "$id" --reason "not for me"; do {TEAMS} claim-task "$
     document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
     assert statuses(document) == {"a": "failed", "b": "pending"}
     assert "claimed and released 2 times: not for me" in document["text"]
+
+
+def test_agents_of_an_interrupted_run_continue_with_it(cli: Cli, tmp_path: Path) -> None:
+    """The run stops its agents when it is interrupted, and calls them when it is resumed. An agent that somebody else
+    stopped stays stopped.
+    """
+    front = f"""
+agents: 2
+tasks:
+- id: a
+  title: A
+  prompt: x
+  run: 'touch {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.05; done'
+- {{id: b, title: B, blockedBy: [a], prompt: y, run: echo fine}}
+"""
+    process = cli.start("run", str(write_workflow(tmp_path / "w", front)), "--harness", "scripted")
+    until((tmp_path / "begun").exists, "the task")
+    owner = cli.ok("show-task", "1", team="small-1")["owner"]
+    other = next(name for name in ("worker-1", "worker-2") if name != owner)
+    cli.ok("stop-agent", other, team="small-1", agent="human")
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=LIMIT) and process.returncode == 130
+    (tmp_path / "go").touch()
+    answer = cli("run", "--resume", "--team", "small-1", "--json")
+    assert answer.status == 0 and statuses(json.loads(answer.stdout)) == {"a": "completed", "b": "completed"}, answer
+    assert f"{other} died (human stopped it)" in json.loads(answer.stdout)["text"]
+    assert f"{owner} died" not in json.loads(answer.stdout)["text"]
+
+
+def test_an_agent_that_failed_is_called_again_by_resume(cli: Cli, tmp_path: Path) -> None:
+    scripted(cli, "f", f"test -e {tmp_path}/mended || exit 9\n{CLAIMING.replace('SUM', 'echo fine')}")
+    path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]")
+    found = run(cli, path, "--harness", "f", status=1)
+    assert found["status"] == "incomplete" and "worker died (exit status 9" in found["text"]
+    (tmp_path / "mended").touch()
+    answer = cli("run", "--resume", "--team", found["team"], "--json")
+    assert answer.status == 0 and json.loads(answer.stdout)["status"] == "completed", answer
 
 
 def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:
