@@ -20,6 +20,7 @@ KeyPath = tuple[str | int, ...]
 Problem = tuple[KeyPath, str]
 """A problem in a workflow: the keys that lead to the wrong part, and a text that says what is wrong."""
 Roles = dict[str, RoleDefinition]
+_IN_SCRIPTS = 'in a script, variables are environment variables, write "$name" instead'
 
 
 def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list[Problem]:
@@ -179,7 +180,13 @@ def _commands(workflow: Workflow) -> Iterator[Problem]:
         scripts["tasks", index, "each", "run"] = task.each.run if task.each else None
     for key_path, script in scripts.items():
         if script and "{{" in script:
-            yield key_path, 'holds `{{`: in a script, variables are environment variables, write "$name" instead'
+            yield key_path, f"holds `{{{{`: {_IN_SCRIPTS}"
+    # Other tools write `{{` too, and checks with it were always allowed: only the names of this workflow are refused.
+    names = {REPO, "item", *workflow.variables}
+    for index, task in enumerate(workflow.tasks):
+        for name in model.placeholders(task.check or ""):
+            if name in names or name.startswith(RESULT):
+                yield ("tasks", index, "check"), f"holds `{{{{{name}}}}}`: {_IN_SCRIPTS}"
 
 
 def _placeholders(workflow: Workflow) -> Iterator[Problem]:
@@ -199,6 +206,7 @@ def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
         names_of_item = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):
             yield ("tasks", index, key), getattr(task, key) or "", names_of_item
+        yield ("tasks", index, "checkIn"), task.check_in or "", names_of_item
         for number, skill in enumerate(task.require):
             yield ("tasks", index, "require", number), skill, names_of_item
         items = task.each.items if task.each else None

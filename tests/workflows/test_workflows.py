@@ -90,6 +90,8 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("settings: {broadcast: some}\ntasks: [{id: a, title: A, run: x}]", "is not a valid value of broadcast"),
         ("tasks: [{id: a, title: A, run: x, touches: [/etc/passwd]}]", "is outside the repository"),
         ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
+        ("tasks: [{id: a, title: A, run: x, checkIn: '{{none}}'}]", "checkIn: nothing fills"),
+        ("tasks: [{id: a, title: A, run: x, check: 'ls {{repo}}'}]", "check: holds `{{repo}}`"),
         ("agents: [{role: team-leader}]\ntasks: [{id: a, title: A, run: x}]", "a worker can't lead"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
     ]:
