@@ -245,7 +245,7 @@ class Step(NamedTuple):
             description=template.description and model.fill(template.description, self.values),
             prompt=template.prompt and model.fill(template.prompt, self.values),
             require=[model.fill(skill, self.values) for skill in template.require],
-            check_in=template.check_in and model.fill(template.check_in, self.values),
+            check_in=template.check_in and os.path.join(self.values[REPO], model.fill(template.check_in, self.values)),
             blocked_by=blockers,
             step=self.key,
             item=self.item,

@@ -127,10 +127,7 @@ class Worker:
             if presence.is_gone(presence.load(self.store, self.team, name)):
                 processes.end_tagged(self.run.tag_of(name), _KILL)
         environment = {
-            **self.environ,
-            **self.run.variables,
-            **({} if task.item is None else {orders.ITEM: task.item}),
-            "TEAMS_TASK_ID": task.id,
+            **self._environment_for(task),
             "TEAMS_RESULTS": self._prepare(task),
             "TEAMS_WORK": runs.directory(self.store.root, self.team, "work"),
         }
@@ -156,6 +153,11 @@ class Worker:
         finally:
             processes.end_descendants(self.environ[processes.TAG], _KILL)
             runs.remove_results(self.store.root, self.team, self.name)
+
+    def _environment_for(self, task: Task) -> dict[str, str]:
+        """Return the environment for the command and the check of the task, with the variables of the run."""
+        item = {} if task.item is None else {orders.ITEM: task.item}
+        return {**self.environ, **self.run.variables, **item, "TEAMS_TASK_ID": task.id}
 
     def _prepare(self, task: Task) -> str:
         """Fill the results of the blockers into the task's description. Also write them to files, and return the
@@ -190,7 +192,7 @@ class Worker:
 
     def _change(self, task: Task, edit: task_changes.Edit) -> bool:
         """Change the task. Return False if another worker has claimed the task meanwhile."""
-        workplace = checks.Workplace(self.directory, self.environ, as_it_is=True)
+        workplace = checks.Workplace(self.directory, self._environment_for(task), as_it_is=True)
         try:
             insist(lambda: completing.change_task(self.store, self.team, self.caller, task.id, edit, workplace))
         except errors.StaleClaim as problem:

@@ -141,6 +141,18 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]"""
     assert tree(cli.root) is None
 
 
+def test_a_check_has_the_variables_and_the_directory_of_its_task(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "repo" / "sub").mkdir(parents=True)
+    front = """
+variables: {v: one}
+tasks:
+- {id: a, title: A, each: [x, y], run: 'true', checkIn: sub, check: 'test "$v $item" = "one $item" && cd ../sub'}
+- {id: b, title: B, run: 'true', check: 'echo {{.Names}}; test "$v" = one && test -n "$PYTHON$TEAMS_TASK_ID"'}"""
+    path = write_workflow(tmp_path, front)
+    found = run(cli, path, "--var", f"repo={tmp_path}/repo", directory=tmp_path)
+    assert set(statuses(found).values()) == {"completed"}, found
+
+
 def test_items_that_are_too_many_to_keep_are_refused(cli: Cli, tmp_path: Path) -> None:
     """A run whose items are cut off would report that it is complete."""
     each = "for i in $(seq 20); do head -c 60000 /dev/zero | tr '\\0' a; echo $i; done"
