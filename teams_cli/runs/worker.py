@@ -173,11 +173,18 @@ class Worker:
         return runs.write_results(self.store.root, self.team, self.name, blockers)
 
     def _complete(self, task: Task, result: str) -> None:
-        """Mark the task as completed, and send the leader a message; or mark it as failed if its check fails."""
+        """Mark the task as completed, and send the leader a message; or mark it as failed if its check fails, or if it
+        can't be completed for another reason.
+        """
         try:
             is_recorded = self._change(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
+        except (errors.Busy, errors.StorageFailed):  # nothing can be stored, so nothing can be marked as failed
+            raise
         except errors.CheckFailed as problem:
             self._fail(task, result, problem.message)
+            return
+        except errors.TeamsError as problem:
+            self._fail(task, result, f"it can't be completed: {problem.message}")
             return
         if is_recorded:
             first_line = next((line for line in result.splitlines() if line.strip()), "no output")

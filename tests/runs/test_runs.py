@@ -153,6 +153,19 @@ tasks:
     assert set(statuses(found).values()) == {"completed"}, found
 
 
+def test_a_task_that_can_not_be_completed_fails_and_its_worker_goes_on(cli: Cli, tmp_path: Path) -> None:
+    front = """
+tasks:
+- {id: planned, title: Planned, run: 'echo some', planRequired: true}
+- {id: nowhere, title: Nowhere, run: 'true', checkIn: none, check: 'true'}
+- {id: good, title: Good, run: 'true'}"""
+    found = run(cli, write_workflow(tmp_path, front), status=1)
+    assert statuses(found) == {"planned": "failed", "nowhere": "failed", "good": "completed"}
+    reasons = [task["notes"][-1]["reason"] for task in found["tasks"][:2]]
+    assert "needs an approved plan" in reasons[0] and "does not exist" in reasons[1]
+    assert results(found)["planned"].startswith("some\n") and "died" not in found["text"]
+
+
 def test_items_that_are_too_many_to_keep_are_refused(cli: Cli, tmp_path: Path) -> None:
     """A run whose items are cut off would report that it is complete."""
     each = "for i in $(seq 20); do head -c 60000 /dev/zero | tr '\\0' a; echo $i; done"
