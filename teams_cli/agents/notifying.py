@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -134,26 +135,28 @@ def document(team: str, events: list[Event], at: str) -> Event:
 
 def run(command: str, events: Event, environ: Mapping[str, str]) -> str:
     """Run a command of the human, with the JSON *events* on its standard input. Returns why the command failed, or ""
-    if it succeeded.
+    if it succeeded. A process that the command leaves behind, such as a player of sounds, is not waited for.
     """
-    try:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            input=json.dumps(events).encode() + b"\n",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**environ, "TEAMS_TEAM": events["team"]},
-            timeout=LONGEST,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it took more than {LONGEST:g} seconds"
-    except OSError as error:
-        return str(error.strerror)
-    if done.returncode == 0:
-        return ""
-    reason = done.stderr.decode(errors="replace").strip()[-_MOST_TEXT:]
-    status = f"exit status {done.returncode}"
-    return f"{status}: {reason}" if reason else status
+    with tempfile.TemporaryFile() as printed:  # no pipe: a process that is left behind would keep it open
+        try:
+            done = subprocess.run(
+                ["sh", "-c", command],
+                input=json.dumps(events).encode() + b"\n",
+                stdout=subprocess.DEVNULL,
+                stderr=printed,
+                env={**environ, "TEAMS_TEAM": events["team"]},
+                timeout=LONGEST,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it took more than {LONGEST:g} seconds"
+        except OSError as error:
+            return str(error.strerror)
+        if done.returncode == 0:
+            return ""
+        printed.seek(0)
+        reason = printed.read().decode(errors="replace").strip()[-_MOST_TEXT:]
+        status = f"exit status {done.returncode}"
+        return f"{status}: {reason}" if reason else status
 
 
 def _command(team: Team, event: str) -> str:

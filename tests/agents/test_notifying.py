@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli
+from teams_cli.agents import notifying
+from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 
 
@@ -43,6 +45,14 @@ def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Pa
     assert sum("May I buy one?" in text for text in texts) == 1
     assert all(set(call) == {"team", "at", "text", "events"} for call in told(heard))
     assert cli("close-team", "--force", agent="lea").status == 0
+
+
+def test_a_command_may_leave_a_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in the background, such as a player of sounds, is no reason to call the command slow."""
+    monkeypatch.setattr(notifying, "LONGEST", 2.0)
+    events = {"team": ALPHA, "events": []}
+    assert notifying.run("sleep 4 & exit 0", events, os.environ) == ""
+    assert notifying.run("sleep 4 & echo no bus >&2; exit 3", events, os.environ) == "exit status 3: no bus"
 
 
 @pytest.mark.slow
