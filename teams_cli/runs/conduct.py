@@ -139,7 +139,7 @@ class Leader:
         claims have expired. Return whether the work of the run has ended.
         """
         self._note_deaths()
-        if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
+        if not self.caller.is_human:  # for other machines and containers, which see that the run is led
             presence.note_sign_of_life(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
         all_tasks = self._tasks()
         living = self.crew.living()

@@ -87,21 +87,20 @@ class Run(Record):
         other machine uses the store.
         """
         pid = os.getpid()
-        started = processes.process_started(pid)
-        boot = processes.pid_scope(host) if host else boot_id()
-        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=boot)
+        started, scope = processes.process_started(pid), processes.pid_scope(host)
+        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=scope)
 
 
 RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads the run is alive. If this machine can't see this process, the run counts as led
-    until its leader falls silent.
+    """Whether the process that leads the run is alive. If this process can't see it, because it is on another machine
+    or in another container, the run counts as led until its leader falls silent.
     """
     if run.status != RUNNING or run.pid is None:
         return False
-    if not processes.host_of(run.pid_boot):  # there is only one machine
+    if " " not in (run.pid_boot or ""):  # written by an earlier version, or where there are no containers
         started = processes.process_started(run.pid)
         return run.pid_boot == boot_id() and started != "" and started == run.pid_started
     ended = processes.has_ended(run.pid, run.pid_started, run.pid_boot)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli
+from tests.support.cli import COMMAND, Cli
 from tests.support.waits import until
 from tests.support.workflow_runs import LIMIT, left_running, nothing_left, processes_of, results, run, write_workflow
 
@@ -27,6 +28,8 @@ tasks:
       echo two
   - {id: last, title: Last, blockedBy: [slow], run: 'cat "$TEAMS_RESULTS/slow.txt"'}
 """
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+"""The beginning of a command that sees no processes but its own."""
 
 
 class Started:
@@ -125,6 +128,17 @@ def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) 
     found = resume(cli)
     assert found["status"] == "completed" and results(found)["last"] == "two\n"
     assert (started.work / "first.runs").read_text() == "run\n"
+
+
+@pytest.mark.skipif(subprocess.run([*CONTAINER, "true"], capture_output=True).returncode != 0, reason="needs unshare")
+def test_a_run_is_not_taken_over_from_another_container(cli: Cli, tmp_path: Path) -> None:
+    """In a container, the process that leads the run can't be seen, but the leader is not silent."""
+    started = Started(cli, tmp_path)
+    words = [*CONTAINER, *COMMAND, "run", "--resume", "--team", "small-1"]
+    refused = subprocess.run(words, env=cli.environ(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT)
+    assert refused.returncode == 11 and b"the run of team small-1 still runs" in refused.stderr, refused
+    started.process.send_signal(signal.SIGINT)
+    assert started.end()[0] == 130 and len((started.work / "slow.runs").read_text().split()) == 1
 
 
 @pytest.mark.slow
