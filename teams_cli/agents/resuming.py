@@ -159,6 +159,22 @@ def without_pause(session: Session) -> Session:
     return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session
 
 
+def at_rest(store: Store, team: str, names: Iterable[str]) -> dict[str, str]:
+    """Return those of the agents *names* that mail does not resume now, each with the reason: its provider refuses
+    requests, or a budget is used up. Stopped and paused agents are left out.
+    """
+    reasons = {}
+    for name in names:
+        if not sessions.is_idle(store, team, name):
+            continue
+        session = sessions.get(store, team, name)
+        if session.is_limited(store.now()):
+            reasons[name] = f"its provider refuses requests until {session.limited_until}"
+        elif budget := budgets.used_up(store, team, name, session.run):
+            reasons[name] = f"{budget}; raise it: {budget.raised_by}"
+    return reasons
+
+
 def undo_stop(store: Store, team: str, agent: str, by: str) -> Session:
     """Let messages resume the agent again if *by* stopped it, and return its session. Otherwise, a stopped agent stays
     stopped for good.

@@ -222,6 +222,12 @@ def was_stopped(store: Store, team: str, agent: str) -> bool:
     return session is not None and session.ended and session.outcome == "stopped"
 
 
+def is_idle(store: Store, team: str, agent: str) -> bool:
+    """Whether `teams` started the agent, and a message may resume it: it is done, and was not stopped."""
+    session = find(store, team, agent)
+    return session is not None and session.state == "done" and session.outcome != "stopped"
+
+
 def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the agent was notified that nothing is left to do, is not waiting, can't be woken, and does not lead the
     team.

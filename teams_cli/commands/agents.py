@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors, text
-from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
+from teams_cli.agents import ending, interrupting, logs, outputs, resuming, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions
-from teams_cli.commands import questions
+from teams_cli.commands import messages, questions
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, in_group, option, present, switch
 from teams_cli.messages import reading
@@ -207,6 +207,15 @@ def _stop(call: Call, to: str) -> Any:
     return _result(stopped, call.try_to(lambda: outputs.load(call.store, call.team, to)))
 
 
+def _with_rest(call: Call, message: Message) -> dict[str, Any]:
+    """Return the message as JSON, and say if its recipient can't begin a turn for it now."""
+    document: dict[str, Any] = message.to_json()
+    # The message is sent, so a failure here is only reported.
+    if resting := call.try_to(lambda: resuming.at_rest(call.store, call.team, [message.to])):
+        document["readLater"] = resting
+    return document
+
+
 def _resume(call: Call, to: str) -> Any:
     resumed = interrupting.resume(call.store, call.team, call.caller, to)
     # The agent is resumed, so a failure to start its turn at once is only reported.
@@ -325,9 +334,15 @@ def words_of_recalled(document: dict[str, Any]) -> Parts:
     return lines or ["no agents"]
 
 
+def words_of_interjected(message: dict[str, Any]) -> Parts:
+    interrupting = "" if message.get("readLater") else ", interrupting"
+    return [f"{message['id']}: sent to {message['to']}{interrupting}", *messages.words_of_resting(message)]
+
+
 def words_of_restarted(message: dict[str, Any]) -> Parts:
+    restarted = "to be restarted" if message.get("readLater") else "restarted"
     notified = f", notified by {message['id']}" if message.get("id") else ""
-    return [f"{message['to']}: restarted{notified}"]
+    return [f"{message['to']}: {restarted}{notified}", *messages.words_of_resting(message)]
 
 
 def words_of_may_finish(done: dict[str, Any]) -> Parts:
@@ -366,13 +381,13 @@ COMMANDS = in_group(
     ),
     Command(
         "interject",
-        lambda call, to, text: interrupting.interject(
-            call.store, call.team, call.caller, to, text, call.environ
-        ).to_json(),
+        lambda call, to, text: _with_rest(
+            call, interrupting.interject(call.store, call.team, call.caller, to, text, call.environ)
+        ),
         argument("AGENT", "The agent.", name="to", called="to"),
         argument("TEXT", "The text.", name="text", also="message", text=True),
         doc=interrupting.interject,
-        words=lambda message: [f"{message['id']}: sent to {message['to']}, interrupting"],
+        words=words_of_interjected,
         answers=Message,
         held="to text",
         example='interject bob "Stop: the design has changed"',
@@ -400,9 +415,9 @@ COMMANDS = in_group(
     ),
     Command(
         "restart-agent",
-        lambda call, to, fresh, uid: interrupting.restart(
-            call.store, call.team, call.caller, to, fresh, call.environ, uid
-        ).to_json(),
+        lambda call, to, fresh, uid: _with_rest(
+            call, interrupting.restart(call.store, call.team, call.caller, to, fresh, call.environ, uid)
+        ),
         _AGENT,
         switch("--fresh", "Begin in a new session of its client."),
         option("--uid", "An id of your choice: repeating the command with the same id has no effect.", seldom=True),

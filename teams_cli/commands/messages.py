@@ -128,7 +128,7 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
     """Return the message as JSON, with the recipients that may read it late or never: those that have yet to join
-    (*expected*), that were stopped, or that were notified that all work is done.
+    (*expected*), that were stopped, that mail does not resume now, or that were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:
@@ -141,6 +141,11 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         if stopped := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = stopped
         others = [name for name in names if name not in stopped]
+        if idle := [name for name in others if sessions.is_idle(call.store, call.team, name)]:
+            from teams_cli.agents import resuming  # slow to import, and few members have a session
+
+            if resting := resuming.at_rest(call.store, call.team, idle):
+                document["readLater"] = resting
         if ended := sessions.that_may_have_ended(call.store, call.load_team(), others):
             document["mayNotRead"] = ended
 
@@ -166,6 +171,11 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 _UID = option("--uid", "An id of your choice: repeating the command with the same id does not send the message again.")
 
 
+def words_of_resting(message: dict[str, Any]) -> list[str]:
+    """Return a line for each recipient that can't begin a turn for the message now."""
+    return [f"{name} begins no turn now: {reason}" for name, reason in message.get("readLater", {}).items()]
+
+
 def words_of_sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
     stopped = ", ".join(message.get("notReadBy", ()))
@@ -178,6 +188,7 @@ def words_of_sent(message: dict[str, Any]) -> Parts:
         f"{message['id']}: sent to {to}",
         kept,
         f"{stopped} was stopped and will not read it; see: teams list-agents" if stopped else None,
+        *words_of_resting(message),
         f"{notified_of_end}: was notified that all work is done, and may not read it" if notified_of_end else None,
     )
 

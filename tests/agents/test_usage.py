@@ -133,3 +133,22 @@ def test_a_count_that_is_no_list_of_paths_is_refused_with_its_field(cli: Cli) ->
         harness(cli, {**_ONE, "output": paths})
         done = run(cli, "true")
         assert done.status == 15 and "harness.own: usage.output is not a list of paths" in done.stderr, paths
+
+
+def test_an_agent_that_may_begin_no_turn_is_not_called_restarted(cli: Cli) -> None:
+    harness(cli, _ONE)
+    assert run(cli, 'echo \'{"type":"done","in":60,"hit":0,"out":0}\'').status == 0
+    cli.ok("set", "budget", "10", "--for", "ann", agent="lea")
+    why = "the budget of ann: 60 of 10 tokens are used; raise it: teams set budget TOKENS --for ann"
+    for words, done in [
+        (("send-message", "ann", "hello"), "sent to ann\n"),
+        (("interject", "ann", "stop"), "sent to ann\n"),
+        (("restart-agent", "ann"), "ann: to be restarted, "),
+    ]:
+        said = cli(*words, agent="lea").stdout
+        assert done in said and f"ann begins no turn now: {why}\n" in said, said
+        assert cli.ok(*words, agent="lea")["readLater"] == {"ann": why}
+    assert session(cli, "ann").turns == 1
+    cli.ok("set", "budget", "1000", "--for", "ann", agent="lea")
+    until(lambda: session(cli, "ann").turns == 2)
+    assert "readLater" not in cli.ok("interject", "ann", "go on", agent="lea")
