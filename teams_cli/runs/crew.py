@@ -150,39 +150,42 @@ class Crew:
     def _sessions(self) -> dict[str, Session | None]:
         return {agent.name: ending.current(self.store, self.team, agent.name) for agent in self.agents}
 
-    def _is_lost(self, session: Session) -> bool:
-        """Whether the agent of the session can't be called any more: its last turn in this attempt at the run failed,
-        or it was lost, or it was stopped.
+    def _why_lost(self, session: Session) -> str:
+        """Return why the agent of the session can't be called any more, or "" if it can. Its last turn in this attempt
+        at the run failed, it was lost or stopped, or it may begin no turn now.
         """
-        if not session.ended or session.outcome == "completed":
-            return False
+        if not session.ended:
+            return ""
         ended_before = self._ended_before.get(session.agent) == session.generation
-        return not ended_before or session.outcome == "stopped" or session.is_limited(self.store.now())
+        if session.outcome == "stopped" or (session.outcome != "completed" and not ended_before):
+            return f"{session.agent} died ({session.failure or session.outcome})"
+        resting = resuming.at_rest(self.store, self.team, [session.agent])
+        return f"{session.agent} begins no turn now ({resting[session.agent]})" if resting else ""
 
     def _callable_agents(self) -> dict[str, Session]:
         """Return the agents that work, or that can be called to work, with their sessions."""
-        return {name: session for name, session in self._sessions().items() if session and not self._is_lost(session)}
+        return {name: session for name, session in self._sessions().items() if session and not self._why_lost(session)}
 
     def living(self) -> list[str]:
         """Return the names of the workers that run, and of the agents that work or can be called."""
         return [*(worker.name for worker in self.workers if worker.is_running), *self._callable_agents()]
 
     def report_deaths(self) -> list[str]:
-        """Return a line, with name and reason, for each worker or agent that failed or was lost since the last call of
-        this method. Processes that a failed worker left behind are ended.
+        """Return a line, with name and reason, for each worker or agent that failed, was lost or may begin no more
+        turns since the last call of this method. Processes that a failed worker left behind are ended.
         """
-        reasons: dict[str, str] = {}
+        lines: dict[str, str] = {}
         for worker in self.workers:
             has_failed = not worker.is_running and worker.process.returncode != 0
             if has_failed and worker.name not in self._reported_dead:
                 processes.end_tagged(worker.tag, _KILL)
-                reasons[worker.name] = worker.cause_of_death()
+                lines[worker.name] = f"{worker.name} died ({worker.cause_of_death()})"
         for name, session in self._sessions().items():
-            if (session is None or self._is_lost(session)) and name not in self._reported_dead:
-                reason = (session.failure or session.outcome) if session else None
-                reasons[name] = reason or "it was not started"
-        self._reported_dead.update(reasons)
-        return [f"{name} died ({reason})" for name, reason in reasons.items()]
+            why_lost = self._why_lost(session) if session else f"{name} died (it was not started)"
+            if why_lost and name not in self._reported_dead:
+                lines[name] = why_lost
+        self._reported_dead.update(lines)
+        return list(lines.values())
 
     def call_idle(self, all_tasks: Iterable[Task]) -> None:
         """Resume idle agents for which a task is ready, at most MAX_CALLS times for the same task."""

@@ -184,6 +184,23 @@ def test_an_agent_that_failed_is_called_again_by_resume(cli: Cli, tmp_path: Path
     assert answer.status == 0 and json.loads(answer.stdout)["status"] == "completed", answer
 
 
+def test_a_budget_that_is_used_up_in_a_run_is_told(cli: Cli, tmp_path: Path) -> None:
+    """No task fails for it, since nobody could be called to do it."""
+    once = CLAIMING.replace("\ndone", '\nexec echo \'{"type": "usage", "in": 60, "out": 0}\'\ndone')
+    usage = {"from": "lines", "match": {"type": "usage"}, "input": ["in"], "output": ["out"]}
+    scripted(cli, "f", once, usage=usage)
+    front = """
+settings: {budget: 50}
+tasks: [{id: a, title: A, prompt: x}, {id: b, title: B, blockedBy: [a], prompt: y}]
+"""
+    found = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
+    assert found["status"] == "incomplete" and statuses(found) == {"a": "completed", "b": "pending"}
+    assert "worker begins no turn now (the budget of the team: 60 of 50 tokens are used; raise it:" in found["text"]
+    cli.ok("set", "budget", "5000", team=found["team"], agent="leader")
+    answer = cli("run", "--resume", "--team", found["team"], "--json")
+    assert answer.status == 0 and json.loads(answer.stdout)["status"] == "completed", answer
+
+
 def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]")
     cli.more["PATH"] = "/usr/bin:/bin"
