@@ -10,7 +10,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from teams_cli import closing, errors, names, text
-from teams_cli.agents import ending, interrupting, starting, trees
+from teams_cli.agents import ending, interrupting, sessions, starting, trees
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions, profiles
@@ -365,12 +365,19 @@ class _Launch:
 
     def _resume(self, session: Session, model: str | None) -> None:
         """Resume an agent that `down` stopped, with the roster's *model*: record that the agent is done, and send it a
-        message, which resumes an agent that is done.
+        message, which resumes an agent that is done. An agent of another machine keeps its model, because that machine
+        starts it only as recorded there.
         """
+        changed = session.having(model=model or session.model)
+        # With the new model, this machine recorded it if an earlier `up` was killed before it changed the session.
+        if any(sessions.is_started_here(self.store, self.team, each) for each in (session, changed)):
+            sessions.note_started_here(self.store, self.team, changed)
+        else:
+            changed = session
 
         def as_done(session: Session) -> Session:
             cleared = {"stop_asked": None, "failure": None, "pause_asked": None}
-            return session.having(outcome="completed", state="done", model=model or session.model, **cleared)
+            return session.having(outcome="completed", state="done", model=changed.model, **cleared)
 
         update(self.store, self.team, SESSION, session.agent, as_done)
         messages.send(self.store, self.team, self.caller, session.agent, _RESUMED)

@@ -93,6 +93,24 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert checkout.run("down")[0] == 0
 
 
+def test_a_resumed_agent_gets_the_model_of_the_roster(each_engine: str, checkout: Checkout) -> None:
+    """Also where several machines use the store, and each records how it started its agents."""
+    cli, start = checkout.cli, ["sh", "-c", 'echo "$0"; test "$TEAMS_RESUME" || sleep 600', "{model}"]
+    cli.root.mkdir(0o700)
+    harness = {"own": {"start": start, "resume": start, "model": ["{model}"]}}
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+    bob = "{name: bob, harness: own, model: MODEL, prompt: x}"
+    roster = f"name: web\nmembers: [{{name: ann, role: team-leader}}, {bob}]\n"
+    for model, state in [("small", "started"), ("big", "resumed")]:
+        (checkout.path / "teams.yaml").write_text(roster.replace("MODEL", model))
+        status, made = checkout.run("up")
+        assert status == 0 and states(made)["bob"] == state, made
+        if state == "started":
+            assert checkout.run("down")[0] == 0
+    cli.ok("wait", "--agent", "bob", agent="ann")
+    assert cli.ok("recall", "bob", "--output", agent="ann")["agents"][0]["output"].strip() == "big"
+
+
 def test_two_at_once_make_one_team(checkout: Checkout) -> None:
     small = "name: web\nmembers: [{name: ann, role: team-leader}, {name: mia}]\ntasks: [{id: one, title: First}]\n"
     (checkout.path / "teams.yaml").write_text(small)
