@@ -139,8 +139,10 @@ def is_ours(tool: str, input: Any) -> bool:
         return False
     import shlex
 
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.commenters = ""  # it takes each `#` for a comment, and a shell only one that begins a word
     try:
-        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+        words = list(lexer)
     except ValueError:
         return False
     operators = set("();<>|&")  # they add another command, or write to a file
