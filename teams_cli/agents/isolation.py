@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from teams_cli import errors
@@ -26,10 +27,22 @@ _READING = (
 _OPTIONS_WITH_VALUE = frozenset(
     ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"]
 )
-_END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
+_OPERATORS = frozenset(";&|()")
+"""The characters of the tokens that end a command, such as `&&` or `;(`."""
+_END_OF_COMMAND = frozenset({"{", "}", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
-_BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
-"""Commands that run the command given as their arguments."""
+_BEFORE_COMMAND = frozenset(
+    {"env", "command", "exec", "sudo", "nice", "time", "nohup", "timeout", "if", "elif", "while", "until", "!"}
+)
+"""Words that stand before a command, such as the names of commands that run the command given as their arguments."""
+_NO_COMMAND = re.compile(
+    r"""\\\n|(?P<quoted>'[^']*'|"(?:[^"\\]|\\[\s\S])*"|\\.)"""
+    r"""|<<-?[ \t]*(?P<quote>['"]?)\\?(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?:.*\n)*?[ \t]*(?P=end)(?=\n|\Z)"""
+    r"|(?:^|(?<=[\s;&|()]))\#[^\n]*",
+)
+"""The parts of a shell command that a shell runs no commands from: a line break that does not count, quoted texts,
+here-documents and comments.
+"""
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
@@ -85,29 +98,62 @@ def of_command(session: Session, command: str, directory: str) -> str:
 
 def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
     """Yield the arguments of each git command in the shell command, and the directory in which it runs."""
-    import shlex
-
-    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        tokens = list(lexer)
-    except ValueError:  # a shell would not run it either
-        return
     words: list[str] = []
-    for token in [*tokens, ";"]:  # so that the last command has an end, too
-        if token not in _END_OF_COMMAND:
+    outer_directories: list[str] = []  # those of the shells around the subshell
+    for token in [*_tokens(command), ";"]:  # so that the last command has an end, too
+        is_operator = _OPERATORS.issuperset(token) and token != ""
+        if not is_operator and token not in _END_OF_COMMAND:
             words.append(token)
             continue
-        # A word that sets a variable has its equals sign before any slash.
-        while words and ("=" in words[0].partition("/")[0] or words[0] in _BEFORE_COMMAND):
-            words = words[1:]
-        if words[:1] == ["cd"] and len(words) > 1:
+        words = _without_prefix(words)
+        name = os.path.basename(words[0]) if words else ""
+        if name == "cd" and len(words) > 1:
             directory = os.path.normpath(os.path.join(directory, words[1]))
-        elif words and os.path.basename(words[0]) in _SHELLS and len(words) > 2:  # sh -c COMMAND
-            yield from _git_commands(words[-1], directory)
-        elif words and os.path.basename(words[0]) == "git":
+        elif name == "eval":
+            yield from _git_commands(" ".join(words[1:]), directory)
+        elif name in _SHELLS:  # sh -c COMMAND
+            options = (number for number, word in enumerate(words) if re.fullmatch("-[a-z]*c[a-z]*", word))
+            for script in words[next(options, len(words)) + 1 :][:1]:
+                yield from _git_commands(script, directory)
+        elif name == "git":
             yield words[1:], directory
         words = []
+        for character in token if is_operator else "":
+            if character == "(":
+                outer_directories.append(directory)
+            elif character == ")" and outer_directories:
+                directory = outer_directories.pop()
+
+
+def _tokens(command: str) -> Iterator[str]:
+    """Yield the words and operators of the shell command. If a quotation has no end, yield those before it."""
+    import shlex
+
+    def without_text(match: re.Match[str]) -> str:
+        return match["quoted"] or match["rest"] or ""
+
+    lexer = shlex.shlex(_NO_COMMAND.sub(without_text, command).replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""  # it would also take a `#` inside a word for a comment
+    try:
+        yield from lexer
+    except ValueError:
+        return
+
+
+def _without_prefix(words: list[str]) -> list[str]:
+    """Return the words of a command without the variables that it sets and the words that may stand before it."""
+    while words:
+        # A word that sets a variable has its equals sign before any slash.
+        if "=" in words[0].partition("/")[0]:
+            words = words[1:]
+        elif words[0] in _BEFORE_COMMAND:
+            words = words[1:]
+            while words and (words[0].startswith("-") or words[0][:1].isdigit()):  # options, or how long it may take
+                words = words[1:]
+        else:
+            break
+    return words
 
 
 def _why_git_is_forbidden(session: Session, words: list[str], directory: str) -> str:

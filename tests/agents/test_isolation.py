@@ -89,6 +89,10 @@ MAY = [
     "echo 'git -C ../bob commit'",
     "cd /tmp && git init clone",
     "git log 'unclosed",
+    "(cd ../bob && git log); git commit -am x",
+    "git commit -am 'not a # comment' # git stash",
+    "cat <<'END' > notes\ngit stash\nEND",
+    "echo '<<END'\ngit log\nEND",
 ]
 MAY_NOT = [
     "git -C ../bob commit -am x",
@@ -105,6 +109,19 @@ MAY_NOT = [
     "git stash",
     "git push . HEAD:main",
     "git checkout -B main",
+    "# put it aside\ngit stash",
+    "# don't lose it\ngit stash",
+    "git commit -am x#1 && git stash",
+    "cat > notes <<'END'\nit's mine\nEND\ngit stash",
+    "cat > notes <<END && git stash\nit's mine\nEND",
+    "git stash; echo 'unclosed",
+    "git \\\n  stash",
+    "true;(git stash)",
+    "make |& tee log;(cd ../bob && git commit -am x)",
+    "if ! git stash; then true; fi",
+    "timeout 5 git stash",
+    "eval 'git stash'",
+    "bash -o pipefail -c 'git stash' name",
 ]
 
 
