@@ -80,11 +80,11 @@ class Settings:
                     break
                 place = place[:-1]
             text = json_edits.without_member(text, place)
-            _, document = self._read(path, text.encode())
+            _, document = self._read(path, _bytes_of(text))
             is_changed = True
         if not is_changed:
             return data
-        return _encoded(text) if document or json_edits.has_comments(text) else None
+        return _bytes_of(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """Return the file with our entries. The file *data* must have none of them yet.
@@ -98,7 +98,7 @@ class Settings:
             raise name_taken(path)
         for place, value in self._additions(path, document, ours):
             text = json_edits.with_member(text or "{}\n", place, value)
-        return _encoded(text)
+        return _bytes_of(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
         """Yield the place and the value of each entry of ours to add."""
@@ -126,9 +126,10 @@ class Settings:
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
         """Return the file as text and as a document. Refuse a document whose values under our keys are not objects."""
-        text = data.decode(errors="surrogateescape")
+        text = _text_of(data)
         bare = json_edits.without_comments(text) if self.comments else text
-        document = strict_json(_encoded(bare), path) if bare.strip() else {}
+        # A program that cuts a text may leave half of a surrogate pair, which is not UTF-8.
+        document = strict_json(bare.encode(errors="backslashreplace"), path) if bare.strip() else {}
         if not isinstance(document, dict):
             raise errors.DamagedRecord(f"{path}: is not an object", "Correct the file, or move it away.")
         # The keys below which we put entries; "" stands for a key that we leave alone.
@@ -175,9 +176,13 @@ def _value_at(document: Any, place: Place) -> Any:
     return document
 
 
-def _encoded(text: str) -> bytes:
-    # A program that cuts a text may leave half of a surrogate pair, which UTF-8 can't have.
-    return text.encode(errors="backslashreplace")
+def _text_of(data: bytes) -> str:
+    """Return the content of a file as text. Bytes that are not UTF-8 are kept for `_bytes_of`."""
+    return data.decode(errors="surrogateescape")
+
+
+def _bytes_of(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 class Plugin:
@@ -217,7 +222,7 @@ class Plugin:
 
 
 _BEGIN, _END = "<!-- teams: begin -->", "<!-- teams: end -->"
-_BLOCK = re.compile(rf"\n?^{_BEGIN}$.*?^{_END}$\n?", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?$.*?^{_END}\r?$\n?", re.MULTILINE | re.DOTALL)
 
 
 class Instructions:
@@ -229,17 +234,16 @@ class Instructions:
         """Return the file without our block; None if nothing is left."""
         if not self.is_in(data):
             return data
-        text = data.decode(errors="surrogateescape").replace("\r\n", "\n")
-        return _BLOCK.sub("", text, count=1).encode(errors="surrogateescape") or None
+        return _bytes_of(_BLOCK.sub("", _text_of(data), count=1)) or None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """Return the file with our block at its end."""
-        text = (data or b"").decode(errors="surrogateescape")
+        text = _text_of(data or b"")
         gap = ""
         if text:  # an empty line separates our block from the text
             gap = "\n" if text.endswith("\n") else "\n\n"
         block = "\n".join([_BEGIN, plugins.TEXT, _END, ""])
-        return f"{text}{gap}{block}".encode(errors="surrogateescape")
+        return _bytes_of(f"{text}{gap}{block}")
 
     def is_in(self, data: bytes) -> bool:
         """Whether our block is in the file."""

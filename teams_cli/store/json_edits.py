@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_REST_OF_EMPTY_LINE = re.compile(r"[ \t]*\r?\n")
 _BLANK = re.compile(r"\s*")
 _decoder = json.JSONDecoder()
 
@@ -34,8 +35,10 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
     """
 
     def replacement(match: re.Match[str]) -> str:
-        is_string = match[0].startswith('"')
-        return match[0] if is_string else re.sub(r"[^\r\n]", " ", match[0])
+        if match[0].startswith('"'):
+            return match[0]
+        # The lines of a comment that ends with `*/` become one, so that nothing is put between them.
+        return " " * len(match[0]) if match[0].startswith("/*") else re.sub(r"[^\r\n]", " ", match[0])
 
     return pattern.sub(replacement, text)
 
@@ -63,7 +66,7 @@ def with_member(text: str, path: Path, value: Any) -> str:
 
 
 def without_member(text: str, path: Path) -> str:
-    """Return the text without the value at the *path*, which must exist."""
+    """Return the text without the value at the *path*, which must exist. Comments beside it stay."""
     bare = without_comments(text)
     start = _after_blanks(bare, 0)
     for key in path[:-1]:
@@ -73,22 +76,31 @@ def without_member(text: str, path: Path) -> str:
     index = container.children.index(child)
     code = _blanked(_COMMENT, text)  # it still has trailing commas, unlike `bare`
     comma_after = _comma_after(code, child.end)
+    end = comma_after + 1 if comma_after >= 0 else child.end
+    before_comma = text[child.end : comma_after] if comma_after >= 0 else ""
+    has_comment_after = bool(before_comma.strip())
+    rest = (before_comma if has_comment_after else "") + text[end:]
     if index > 0:  # remove one of the commas around it, too
         comma_before = _comma_after(code, container.children[index - 1].end)
         line_end = _end_of_line(code, comma_before + 1)  # a comment behind the value before stays
+        kept = text[line_end : child.start]
+        if _REST_OF_EMPTY_LINE.match(rest):
+            kept = kept.rstrip()
+        elif not text[comma_before + 1 : child.start].strip():  # else a comment might need its line break
+            kept = ""
         if comma_after >= 0:
-            return text[:line_end] + text[comma_after + 1 :]
-        return text[:comma_before] + text[comma_before + 1 : line_end] + text[child.end :]
+            return text[:line_end] + kept + rest
+        return text[:comma_before] + text[comma_before + 1 : line_end] + kept + rest
     if len(container.children) > 1:  # it is the first of several
-        return text[: child.start] + text[container.children[1].start :]
+        kept = rest[: container.children[1].start - len(text)].lstrip()
+        return text[: child.start] + kept + text[container.children[1].start :]
     # It is the only one.
-    end = comma_after + 1 if comma_after >= 0 else child.end
     has_comment_before = bool(text[start + 1 : child.start].strip())
     if has_comment_before:
-        return text[: child.start] + text[end:]
-    if text[end : container.close].isspace():
-        end = container.close
-    return text[: start + 1] + text[end:]
+        return text[: child.start] + rest
+    if not has_comment_after and text[end : container.close].isspace():
+        rest = text[container.close :]
+    return text[: start + 1] + rest
 
 
 class _Child(NamedTuple):
@@ -147,13 +159,13 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
     head = "" if container.is_list else f"{json.dumps(key)}: "
     last = container.children[-1] if container.children else None
     if last and "\n" not in text[container.start : last.start]:  # everything is on one line
-        return f"{text[: last.end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[last.end :]}"
+        return f"{text[: last.end]}, {head}{_dumped(value)}{text[last.end :]}"
     text_lines = text.splitlines()
     indent_of_second_line = _leading_blanks(text_lines[1]) if len(text_lines) > 1 else ""
     unit = indent_of_second_line or "  "  # one level of indentation
     outer_indent = _indentation_at(text, container.start)
     inner_indent = _indentation_at(text, last.start) if last else outer_indent + unit
-    lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
+    lines = _dumped(value, indent=unit).split("\n")
     member = head + f"{newline}{inner_indent}".join(lines)
     if last is None:
         start = container.start + 1
@@ -168,6 +180,11 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
         return f"{text[:line_end]}{newline}{inner_indent}{member},{text[line_end:]}"
     line_end = _end_of_line(code, last.end)
     return f"{text[: last.end]},{text[last.end : line_end]}{newline}{inner_indent}{member}{text[line_end:]}"
+
+
+def _dumped(value: Any, indent: str | None = None) -> str:
+    """Return the value as JSON without what UTF-8 can't have, such as a byte of a path."""
+    return json.dumps(value, indent=indent, ensure_ascii=False).encode(errors="backslashreplace").decode()
 
 
 def _comma_after(code: str, position: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.clients import known, own_entries
+from teams_cli.clients import json_edits, known, own_entries
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import TIMEOUT, make_team, program, tree
 from tests.support.terminal import Terminal
@@ -95,6 +95,72 @@ def test_comments_and_indentation_stay(home: Home) -> None:
     assert path.read_text() == COMMENTED.replace("{\n", '{\n   "$schema": "https://opencode.ai/config.json",\n', 1)
 
 
+SEVERAL_LINES = """\
+{
+  "theme": "dark" /* not the light one,
+    which nobody can read */
+}
+"""
+
+
+def test_nothing_is_put_into_a_comment_of_several_lines(home: Home) -> None:
+    path = home.file("gemini", SEVERAL_LINES)
+    home.change("install", "gemini")
+    changed = path.read_text()
+    assert changed.startswith(SEVERAL_LINES.removesuffix("\n}\n").replace('"dark"', '"dark",'))
+    assert home.change("install", "gemini")["changed"] is False
+    path.write_text(changed.replace('"dark", /*', '"dark", /* mine:'))
+    home.change("uninstall", "gemini")
+    assert path.read_text() == SEVERAL_LINES.replace("/*", "/* mine:")
+
+
+def test_comments_that_were_written_beside_our_entries_stay(home: Home) -> None:
+    path = home.file("gemini", '{\n  "theme": "dark"\n}\n')
+    home.change("install", "gemini")
+    text = path.read_text()
+    for entry in ('  "hooks": {', '  "mcpServers": {'):
+        text = text.replace(entry, f'  // of {entry[3]}: "not": "used",\n{entry}')
+    text = text.replace('"dark",', '"dark", /* both\n  lines */').replace("\n}\n", ",\n  // the last\n}\n")
+    path.write_text(text)
+    home.change("uninstall", "gemini")
+    assert path.read_text() == (
+        '{\n  "theme": "dark", /* both\n  lines */\n  // of h: "not": "used",\n'
+        '  // of m: "not": "used",\n  // the last\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{\n  "our": 1,\n  // b\n  "b": 2\n}', '{\n  // b\n  "b": 2\n}'),
+        ('{\n  "our": 1 // b\n  , "b": 2\n}', '{\n  // b\n   "b": 2\n}'),
+        ('{"a": 1, // a\n "our": 1, "b": 2}', '{"a": 1, // a\n "b": 2}'),
+        ('{"a": 1, // a\n "our": 1}', '{"a": 1 // a\n }'),
+        ('{"a": 1,\n// b\n"our": 1, "b": 2}', '{"a": 1,\n// b\n "b": 2}'),
+        ('{"a": 1, /* b\n*/ "our": 1}', '{"a": 1 /* b\n*/ }'),
+        ('{"our": 1 // c\n,}', "{ // c\n}"),
+        ('{"our": 1,\n// c\n}', "{\n// c\n}"),
+    ],
+)
+def test_a_comment_is_never_taken_for_a_part_of_an_entry(text: str, left: str) -> None:
+    changed = json_edits.without_member(text, ("our",))
+    read = json.loads(json_edits.without_comments(text))
+    del read["our"]
+    assert json.loads(json_edits.without_comments(changed)) == read
+    assert changed.split() == left.split()
+
+
+def test_bytes_that_are_not_utf_8_stay(home: Home) -> None:
+    before = b'{\n  "name": "Andr\xe9",\n  "emoji": "\xed\xa0\xbd"\n}\n'
+    path = home.file("claude", "")
+    path.write_bytes(before)
+    home.change("install", "claude")
+    assert path.read_bytes().startswith(before.removesuffix(b"\n}\n"))
+    path.write_bytes(path.read_bytes().replace(b"name", b"nick"))
+    home.change("uninstall", "claude")
+    assert path.read_bytes() == before.replace(b"name", b"nick")
+
+
 def test_print_shows_and_changes_nothing(home: Home) -> None:
     home.file("claude", "{}")
     before = tree(home.path)
@@ -132,6 +198,19 @@ def test_the_loop_is_written_into_agents_md_and_taken_out(home: Home, tmp_path: 
     in_project(home, project, "uninstall", "claude")
     assert tree(project) == {"AGENTS.md": b"# Rules\n\nUse tabs.\n\nNo emojis.\n"}
     assert refused(home, "install", "claude", "--agents-md").status == 2
+
+
+def test_the_line_breaks_of_agents_md_stay(home: Home, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    before = b"# Rules\r\n\r\nUse tabs.\r\n"
+    (project / "AGENTS.md").write_bytes(before)
+    in_project(home, project, "install", "claude", "--agents-md")
+    changed = (project / "AGENTS.md").read_bytes()
+    for after in (changed, changed.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")):  # as some editors store it
+        (project / "AGENTS.md").write_bytes(after.replace(b"tabs", b"blanks"))
+        in_project(home, project, "uninstall", "claude")
+        assert (project / "AGENTS.md").read_bytes() == before.replace(b"tabs", b"blanks")
 
 
 def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
