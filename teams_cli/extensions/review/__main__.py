@@ -54,7 +54,7 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
     for fact in review.facts:
         print(fact)
     for rule, paths in review.in_data.items():
-        print(f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}")
+        print(f"in test data, where it may be meant: {rule} in {text.listed([shown(path) for path in paths], 3)}")
     if review.accepted:
         print(f"{review.accepted} accepted by {ALLOWED_FILE} or a comment")
     if environ.get("strict", "") in checks.YES and any(finding.weight == SERIOUS for finding in ordered):

@@ -119,6 +119,11 @@ def content(tree: str, path: str) -> str:
         return ""
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as git counts them. A form feed, for example, does not end a line."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
 def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
     """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files are included.
 

@@ -10,8 +10,8 @@ from functools import partial
 from teams_cli import text
 from teams_cli.extensions.review import data_files, imports, kinds, linters, own_tools
 from teams_cli.extensions.review import lines as changed_lines
-from teams_cli.extensions.review.change import LARGEST, Change, Git, content
-from teams_cli.extensions.review.findings import NOTE, Allowed, Finding
+from teams_cli.extensions.review.change import LARGEST, Change, Git, content, lines_of
+from teams_cli.extensions.review.findings import NOTE, Allowed, Finding, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
     if not paths:
         return
     for finding in check(tree, paths):
-        lines = content(tree, finding.path).splitlines()
-        finding.text = lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else ""
+        file_lines = lines_of(content(tree, finding.path))
+        finding.text = file_lines[finding.line - 1].strip() if 0 < finding.line <= len(file_lines) else ""
         yield finding
 
 
@@ -187,9 +187,10 @@ def leftovers(review: Review) -> str:
     review.add(changed_lines.odd_files([file.path for file in change.files if file.status == "A"]))
     to_do = []
     for file in change.files:
-        for number, row in enumerate(content(change.head_tree, file.path).splitlines(), 1):
+        for number, row in enumerate(lines_of(content(change.head_tree, file.path)), 1):
             if number in file.lines and (mark := changed_lines.TO_DO.search(row)):
-                to_do.append(f"marked as still to do: {file.path}:{number}: {mark[0].strip()}")
+                what = " ".join(mark[0].split())
+                to_do.append(f"marked as still to do: {shown(file.path)}:{number}: {what}")
     review.facts += to_do[:20]
     return f"marks of a merge, debugging, forgotten files; {len(to_do)} new TODO, FIXME, XXX or HACK"
 

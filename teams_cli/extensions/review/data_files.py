@@ -13,7 +13,7 @@ from xml.parsers import expat
 import yaml
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import content
+from teams_cli.extensions.review.change import content, lines_of
 from teams_cli.extensions.review.findings import SERIOUS, WARNING, Finding
 from teams_cli.store.json_edits import without_comments
 
@@ -106,8 +106,10 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
 
     json.loads(text, object_pairs_hook=note_repeated_keys)
     for key in sorted(repeated):
-        lines = [number for number, line in enumerate(text.splitlines(), 1) if json.dumps(key) in line]
-        yield _repeated_key(path, lines[-1] if lines else 0, key)  # the last of these lines has the value that counts
+        numbers = [number for number, line in enumerate(lines_of(text), 1) if json.dumps(key) in line]
+        yield _repeated_key(
+            path, numbers[-1] if numbers else 0, key
+        )  # the last of these lines has the value that counts
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:

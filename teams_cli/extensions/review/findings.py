@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from teams_cli.environment import to_install
-from teams_cli.extensions.review.change import content
+from teams_cli.extensions.review.change import content, lines_of
 from teams_cli.text import counted
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class Allowed:
     """
 
     def __init__(self, repo: str) -> None:
-        rows = (line.partition("#")[0].split() for line in content(repo, ALLOWED_FILE).splitlines())
+        rows = (line.partition("#")[0].split() for line in lines_of(content(repo, ALLOWED_FILE)))
         self.globs_and_rules = [(row[0], row[1:]) for row in rows if row]
 
     def covers(self, finding: Finding) -> bool:
@@ -98,7 +98,8 @@ class Result:
         self.key = row["key"]
         self.owner = row["owner"] or "-"
         self.is_done = os.path.exists(path)
-        lines = content("", path).splitlines()
+        output = content("", path)
+        lines = lines_of(output) if output else []
         without_lines = "no output" if self.is_done else "not done"
         self.summary = lines[0] if lines else without_lines
         self.findings = [(match[1], match[2]) for line in lines if (match := _FINDING.fullmatch(line))]

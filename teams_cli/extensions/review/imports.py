@@ -10,7 +10,7 @@ import re
 import warnings
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import Change, Git, content
+from teams_cli.extensions.review.change import Change, Git, content, lines_of
 from teams_cli.extensions.review.findings import SERIOUS, Finding
 
 TYPE_CHECKING = False
@@ -238,7 +238,7 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
         file = change.file(path)
         if not file or not kinds.is_script(path) or kinds.is_foreign(path, change.head_tree):
             continue
-        for number, line in enumerate(content(change.head_tree, path).splitlines(), 1):
+        for number, line in enumerate(lines_of(content(change.head_tree, path)), 1):
             if number not in file.lines or line.lstrip().startswith(("//", "*", "/*")):
                 continue
             for name in _IMPORTED_FILE.findall(line):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import content
+from teams_cli.extensions.review.change import content, lines_of
 from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
     for path in paths:
         is_test = kinds.is_test(path)
         has_made_up_values = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
-        for number, line in enumerate(content(tree, path).splitlines(), 1):
+        for number, line in enumerate(lines_of(content(tree, path)), 1):
             if known := _known_secret(line):
                 weight = NOTE if is_test or kinds.is_test_data(path) else SERIOUS
                 yield Finding(weight, path, number, known, "secret")
@@ -123,7 +123,7 @@ def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
     in which one of the two is missing gets a warning. A line `=======` alone gets no finding.
     """
     for path in paths:
-        rows = enumerate(content(tree, path).splitlines(), 1)
+        rows = enumerate(lines_of(content(tree, path)), 1)
         marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
         signs = {sign for _, sign in marks}
         if {"<", ">"} <= signs:
@@ -184,7 +184,7 @@ def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
             patterns = _PYTHON_LINES
         elif kinds.is_script(path):
             patterns = _SCRIPT_LINES
-        for number, line in enumerate(content(tree, path).splitlines(), 1):
+        for number, line in enumerate(lines_of(content(tree, path)), 1):
             if line.lstrip().startswith(("#", "//", "*")):
                 continue
             for pattern, weight, rule, reason in patterns:

@@ -11,7 +11,7 @@ import tempfile
 from shutil import which
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import content
+from teams_cli.extensions.review.change import content, lines_of
 from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
 
 TYPE_CHECKING = False
@@ -225,8 +225,8 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     code = row["code"]
     start = row["location"]["row"]
     end = row["end_location"]["row"]
-    lines = content(tree, path).splitlines()
-    text = "\n".join(lines[start - 1 : end])
+    code_lines = lines_of(content(tree, path))
+    text = "\n".join(code_lines[start - 1 : end])
     if code in ("F401", "F403"):  # a package's `__init__` imports names for others
         return not path.endswith("__init__.py")
     if code == "B018":  # reading an attribute may have an effect, but a method alone was meant to be called
@@ -237,7 +237,7 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     if code == "ISC004":  # a long text is written on several lines on purpose
         return bool(start == end)
     if code == "S311":  # only where the line, or the name of its function, says that it is for a secret
-        definitions = (_DEFINITION.match(line) for line in reversed(lines[:start]))
+        definitions = (_DEFINITION.match(line) for line in reversed(code_lines[:start]))
         definition = next((match[0] for match in definitions if match), "")
         return any(word in (text + definition).lower() for word in _SECRET_WORDS)
     if code == "S108":  # only where a file is written there
@@ -391,7 +391,7 @@ def _shell_weight(row: dict[str, Any], text: str) -> str:
     if code < _FIRST_BEYOND_SYNTAX or code in _LEFT_OUT:  # `shell_syntax` reports syntax errors
         return ""
     if level in ("info", "style"):  # a matter of taste, unless a name with blanks makes a command destroy other files
-        line = next(iter(text.splitlines()[row["line"] - 1 :]), "")
+        line = next(iter(lines_of(text)[row["line"] - 1 :]), "")
         if code != _UNQUOTED_VARIABLE or not _DESTROYS.search(line):
             return ""
     is_typo = "did you mean" in row["message"]  # a similar name is assigned

@@ -16,7 +16,7 @@ from teams_cli import processes, text
 from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import kinds, linters
 from teams_cli.extensions.review.change import Change, Git, GitFailed, content
-from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding
+from teams_cli.extensions.review.findings import NOTE, SERIOUS, WARNING, Finding, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def test_findings(
     repository.
     """
     for suite in _suites(change, git, environ):
-        files = text.listed(suite.files, 3)
+        files = text.listed([shown(path) for path in suite.files], 3)
         if not suite.command:  # only the suite of pytest may lack its program
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue

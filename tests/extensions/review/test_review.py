@@ -189,6 +189,20 @@ def test_earlier_defects_are_not_reported(tmp_path: Path) -> None:
     assert found.said["change"].startswith("2 files, +4 -1 lines")
 
 
+def test_lines_are_counted_as_git_counts_them(tmp_path: Path) -> None:
+    """A form feed ends no line, so that nothing is missed behind it; and no name or remark becomes a finding."""
+    before = "A = 1\n\f\nB = 2\n\f\nC = '\u2028 \x1c \x85'\n"
+    odd = "test\nSERIOUS a.py:1: no [x]\n.py"
+    repository = make_repository(tmp_path / "repo", {"a.py": before})
+    bad = "def f(x):\n    return eval(x)  # TODO \fSERIOUS a.py:1: no [x]\nKEY = 'AKIAQWERTYUIOPASDFGH'\n<<<<<<< HEAD\n"
+    put(repository, {"a.py": before + bad, odd: "# TODO this\n"})
+    found = review(repository, tmp_path / "work", "dangers", "secrets", "leftovers", base="HEAD")
+    assert {("a.py", 8, "secret"), ("a.py", 9, "conflict")} <= found.rules
+    lines = "".join(found.said.values()).split("\n")
+    assert sum(line.startswith(("SERIOUS", "WARNING", "note")) for line in lines) == 2 and "\f" not in str(lines)
+    assert "marked as still to do: a.py:7: TODO SERIOUS a.py:1: no [x]" in lines
+
+
 def test_findings_can_be_accepted(tmp_path: Path) -> None:
     """Findings can be accepted for a file, for a rule in a file, and by a comment in a line."""
     repository = make_repository(tmp_path / "repo", {"x": "1\n"})
