@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from teams_cli import errors
+from teams_cli.clients.plugins import LARGEST_RECORD, LARGEST_SETTINGS
 from teams_cli.clients.toml_settings import Toml
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -99,7 +100,7 @@ def apply(store: Store, change: FileChange) -> None:
         directory = os.path.dirname(directory)
     made_directories = missing or record.get("made", [])  # they are removed together with the file
     if change.after == change.original:  # the file has none of our entries now
-        _write(path, change.after)
+        disk.rewrite(path, change.after)
         with suppress(OSError):  # a directory that is not empty stays
             for name in made_directories:
                 os.rmdir(name)
@@ -110,24 +111,10 @@ def apply(store: Store, change: FileChange) -> None:
         disk.make_directories(os.path.dirname(record_path), store.root)
         before, after = _text(change.original), _text(change.after)
         document = {"path": path, "before": before, "after": after, "made": made_directories}
-        data = json.dumps(document, indent=2).encode() + b"\n"
+        # Bytes that are not UTF-8 stand as halves of surrogate pairs, which `json.loads` reads again.
+        data = json.dumps(document, indent=2, ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
         disk.commit(disk.write_temp(f"{store.root}/tmp", data), record_path)
-        _write(path, change.after)
-
-
-def _write(path: str, data: bytes | None) -> None:
-    """Write *data* to the file at *path*, and keep the mode of an existing file. If *data* is None, remove the file."""
-    if data is None:
-        disk.discard(path)
-        return
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
-    except OSError as error:
-        raise disk.failed("write", path, error) from None
-    temp = disk.write_temp(os.path.dirname(path), data)
-    os.chmod(temp, mode)
-    disk.commit(temp, path)
+        disk.rewrite(path, change.after)
 
 
 def _read(file: SettingsFile) -> bytes | None:
@@ -143,7 +130,7 @@ def _read(file: SettingsFile) -> bytes | None:
     if hasattr(os, "geteuid") and os.stat(existing).st_uid != os.geteuid():
         raise errors.NotAllowed(f"{existing} belongs to another user", "Install for yourself: --user.")
     try:
-        return disk.read_file(real)
+        return disk.read_file(real, LARGEST_SETTINGS)
     except FileNotFoundError:
         return None
 
@@ -164,7 +151,7 @@ def _read_record(store: Store, file: SettingsFile) -> dict[str, Any]:
     """
     path = _record_path(store, file)
     try:
-        record = json.loads(disk.read_file(path))
+        record = json.loads(disk.read_file(path, LARGEST_RECORD))
     except (FileNotFoundError, ValueError):
         return {}
     is_valid = isinstance(record, dict) and {"before", "after", "made"} <= set(record)

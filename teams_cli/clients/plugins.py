@@ -10,6 +10,7 @@ import subprocess
 from contextlib import suppress
 
 from teams_cli import __version__, errors
+from teams_cli.store.documents import MAX_RECORD
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from teams_cli.clients.contract import PluginCommands
 
 
+LARGEST_SETTINGS = 4 * MAX_RECORD
+"""The most bytes of a settings file. Some clients also keep their history in it."""
+LARGEST_RECORD = 4 * LARGEST_SETTINGS
+"""The most bytes of a record with two contents of a settings file, in which JSON escapes quotes and line breaks."""
 _NAME = "teams"
 _SOURCE = f"{_NAME}@{_NAME}"
 _PATIENCE = 120
@@ -81,7 +86,8 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
         raise
     path = _record_path(root, client)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    data = json.dumps({"files": before, "version": __version__}, indent=2).encode() + b"\n"
+    record = {"files": before, "version": __version__}
+    data = json.dumps(record, indent=2, ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
     disk.commit(disk.write_temp(os.path.dirname(path), data), path)
 
 
@@ -105,16 +111,24 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
             continue
         if _comparable(present, plugin.leftovers) != _comparable(before or "", ()):  # somebody else changed it
             continue
-        if before is None:
-            disk.discard(path)
-        else:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                file.write(before)
+        data = None if before is None else before.encode(errors="surrogateescape")
+        disk.rewrite(path if data is None else os.path.realpath(path), data)
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:
-    """Return the record of the installation. Its `version` is missing in records from before 0.3."""
-    record: dict[str, Any] = json.loads(disk.read_file(_record_path(root, client)))
+    """Return the record of the installation. Its `version` is missing in records from before 0.3.
+
+    Raises:
+        DamagedRecord: The record is not valid.
+    """
+    path = _record_path(root, client)
+    try:
+        record = json.loads(disk.read_file(path, LARGEST_RECORD))
+    except ValueError:
+        record = None
+    if not (isinstance(record, dict) and isinstance(record.get("files"), dict)):
+        hint = f"Move it away, and then: teams install {client} --plugin"
+        raise errors.DamagedRecord(f"{path}: is not a record of an installation", hint, path)
     return record
 
 
@@ -124,9 +138,10 @@ def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str
     for words in commands:
         try:
             process = subprocess.run(
-                words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
+                words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
             )
-            has_failed, output = process.returncode != 0, f"{process.stdout}\n{process.stderr}".strip()
+            has_failed = process.returncode != 0
+            output = b"\n".join((process.stdout, process.stderr)).decode(errors="replace").strip()
         except (OSError, subprocess.TimeoutExpired) as error:
             has_failed, output = True, str(error)
         if has_failed:
@@ -155,10 +170,12 @@ def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
 
 def _text(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             return file.read()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise disk.failed("read", path, error) from None
 
 
 def _record_path(root: str, client: str) -> str:

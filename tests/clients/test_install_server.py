@@ -160,6 +160,17 @@ NOT_OURS = [
 ]
 
 
+def test_a_large_file_is_changed_and_comes_back(home: Home) -> None:
+    """Claude Code keeps its history in the file of its servers; this text takes six times as much as ASCII."""
+    path = home.path / ".claude.json"
+    path.write_text(json.dumps({"history": ["\u00e9" * 10_000] * 150}, ensure_ascii=False, indent=1))
+    before = path.read_bytes()
+    home.change("install", "claude")
+    assert home.change("install", "claude")["changed"] is False
+    home.change("uninstall", "claude")
+    assert path.read_bytes() == before
+
+
 def test_servers_that_are_not_ours_are_left_alone(home: Home) -> None:
     for client, text, status in NOT_OURS:
         path = home.path / SERVERS[client]

@@ -101,3 +101,31 @@ def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home
     program(tmp_path / "bin/copilot", "echo 1.0.102\n")
     shown = home.cli("install", "copilot", "--print", PATH=path)  # no settings of Copilot are changed instead
     assert shown.stdout.startswith("would run: copilot plugin marketplace add /"), shown
+
+
+SQUEEZING = """\
+#!/bin/sh
+# A client that writes its settings in another form, and prints a byte that is not UTF-8.
+if [ "$1" = --version ]; then echo 2.1.332; exit; fi
+printf 'teams@teams \\351\\n'
+if [ "$2" = list ]; then exit; fi
+f="$HOME/.claude/settings.json"
+LC_ALL=C tr -s ' ' < "$f" > "$f.new" && mv "$f.new" "$f"
+"""
+
+
+def test_settings_that_are_not_utf_8_come_back(home: Home, tmp_path: Path) -> None:
+    path = clients_on(tmp_path / "bin", SQUEEZING)
+    before = b'{"model":   "Andr\xe9"}'
+    settings = home.file("claude", "")
+    settings.write_bytes(before)
+    assert home.cli("install", "claude", "--plugin", PATH=path).status == 0
+    assert b'{"model": "Andr\xe9", ' in settings.read_bytes()
+    record = home.cli.root / "installed/claude.plugin"
+    kept = record.read_bytes()
+    record.write_text("{")
+    answer = home.cli("uninstall", "claude", PATH=path)
+    assert answer.status == 15 and f"{record}: is not a record" in answer.stderr, answer
+    record.write_bytes(kept)
+    assert home.cli("uninstall", "claude", PATH=path).status == 0
+    assert settings.read_bytes() == before

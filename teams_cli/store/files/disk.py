@@ -106,6 +106,21 @@ def read_named(path: str, most: int) -> bytes:
         return file.read(most)
 
 
+def rewrite(path: str, data: bytes | None) -> None:
+    """Write *data* to the file at *path*, and keep the mode of an existing file. If *data* is None, remove the file."""
+    if data is None:
+        discard(path)
+        return
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
+    except OSError as error:
+        raise failed("write", path, error) from None
+    temp = write_temp(os.path.dirname(path), data)
+    os.chmod(temp, mode)
+    commit(temp, path)
+
+
 def release(descriptor: int) -> None:
     """Close a file that was only read, locked or synced. Ignore errors: nothing was written."""
     try:
@@ -302,6 +317,8 @@ _REMEDIES = {
     errno.EACCES: "Check the owner and the mode of the directory, or choose another with --root.",
     errno.EPERM: "Check the owner and the mode of the directory, or choose another with --root.",
     errno.EIO: "The disk reports an error: check the disk before you repeat the command.",
+    errno.ENOTDIR: "A file stands where a directory is needed: move it away.",
+    errno.EEXIST: "A file or a broken link stands where a directory is needed: move it away.",
     errno.EMFILE: "Too many files are open: close some, or raise the limit with ulimit -n.",
     errno.ENFILE: "Too many files are open on this machine.",
     errno.EFBIG: "The file would be larger than the limit: see ulimit -f.",
