@@ -7,6 +7,7 @@ import os
 from teams_cli import errors, text
 from teams_cli.commands.declaration import Command, argument, in_group, option
 from teams_cli.extensions.exchange import exporting, importing
+from teams_cli.store.files import disk
 from teams_cli.tasks.tasks import FINISHED
 
 TYPE_CHECKING = False
@@ -83,7 +84,8 @@ files. `markdown` has tasks, plans, pages and messages. `csv` has the tasks. `ot
 tasks, turns and landings that have ended, with the GenAI conventions 0.1.0. Secrets are left out.
 
 Raises:
-    InvalidValue: The file exists already, or can't be written.
+    InvalidValue: The file exists already, or can't be made.
+    StorageFailed: The disk is full, for example; no file is left.
 """
 
 
@@ -96,11 +98,18 @@ def _export(call: Call, format: str, out: str | None) -> Any:
         return {"team": team.name, "format": format, "lines": lines}
     path = os.path.join(call.directory, out)
     try:
-        with open(path, "x", encoding="utf-8", newline="") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        file = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed when it is written
     except OSError as error:
         hint = "Give the name of a new file."
         raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
+    try:
+        with file:
+            file.writelines(f"{line}\n" for line in lines)
+    except BaseException as error:
+        disk.discard(path)  # a part of an export would look like the whole
+        if isinstance(error, OSError):
+            raise disk.failed("write", path, error) from None
+        raise
     return {"team": team.name, "format": format, "path": path}
 
 

@@ -51,7 +51,7 @@ def read_beads(path: str) -> list[Item]:
     """
     file = file_in(path, *_BEADS_PLACES)
     issues = []
-    for number, line in enumerate(content_of(file).splitlines(), 1):
+    for number, line in enumerate(content_of(file).split("\n"), 1):  # a text may have other line breaks
         if not line.strip():
             continue
         where = f"line {number} of {file}"
@@ -73,10 +73,10 @@ def _beads_item(row: dict[str, Any]) -> Item:
         relation = text_of(dependency.get("type") or dependency.get("dep_type")) or "blocks"
         relations.append((text_of(dependency.get("depends_on_id")), relation))
     remarks = []
-    for comment in objects(row.get("comments")):
+    for number, comment in enumerate(objects(row.get("comments")), 1):
         heading = f"{text_of(comment.get('author')) or '?'}, {text_of(comment.get('created_at'))[:10]}: "
         text = text_of(comment.get("text") or comment.get("body"))
-        remarks.append(Remark(f"{key}-{text_of(comment.get('id'))}", heading + text))
+        remarks.append(Remark(f"{key}-{text_of(comment.get('id')) or number}", heading + text))
     left_out = [f"relation {relation}" for _, relation in relations if relation not in (*_BLOCKING, "parent-child")]
     left_out += [name for key_in_row, name in _BEADS_LEFT_OUT.items() if row.get(key_in_row) not in (None, "", {})]
     if status not in _BEADS_STATUSES:
@@ -183,7 +183,8 @@ _PENDING = ("to do", "todo", "")
 _DONE = "done"
 _BACKLOG_LEFT_OUT = ("due_date", "assignee", "modified_files", "reporter")
 _COMMENT = re.compile(r"^author: *(?P<author>.*)\ncreated: *(?P<at>.*)\n---\n(?P<text>.*?)\n---$", re.M | re.S)
-_HIDDEN = re.compile(r"^<!-- .* -->\n?", re.M)
+_HIDDEN = re.compile(r"^<!-- .*? -->\n?", re.M)
+_END_OF_FRONT_MATTER = re.compile(rf"\n{files.FENCE}[ \t]*(?:\n|\Z)")
 
 
 def read_backlog(path: str) -> list[Item]:
@@ -241,7 +242,7 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
     """Return the item for the file of a task. *state* is the state that `_FOLDERS` has for the file's folder. *done* is
     the project's word for the status of done tasks, and *milestones* has the names of milestones by id.
     """
-    content = content_of(file)
+    content = content_of(file).replace("\r\n", "\n")
     front = _front_matter(file, content)
     key, status = text_of(front["id"]).upper(), text_of(front.get("status"))
     priority = text_of(front.get("priority")).lower()
@@ -282,11 +283,11 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 def _sections(content: str) -> dict[str, str]:
     """Return the texts below the headings `## NAME`. The text before the first heading is called `Description`."""
-    body = content.split(f"\n{files.FENCE}\n", 1)[-1]
+    body = _END_OF_FRONT_MATTER.split(content, 1)[-1]
     sections: dict[str, list[str]] = {}
     heading = "Description"
     is_in_code = False
-    for line in _HIDDEN.sub("", body).splitlines():
+    for line in _HIDDEN.sub("", body).split("\n"):
         if line.startswith("```"):
             is_in_code = not is_in_code
         if line.startswith("## ") and not is_in_code:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, tree
+from tests.support.cli import COMMAND, Cli, tree
 
 FILES = Path(__file__).parent / "files"
 
@@ -171,3 +173,33 @@ def test_values_of_wrong_types_and_repeated_ids(cli: Cli, place: Path) -> None:
     done = cli.ok("import", "beads", str(issues))
     assert [one["title"] for one in done["created"]] == ["7"]
     assert left(done)["its id is another's"] == ["a (again)"] and "its id has more than 255 characters" in left(done)
+
+
+def test_texts_with_any_line_breaks_are_imported_whole(cli: Cli, place: Path) -> None:
+    folder = place / "there" / "backlog" / "tasks"
+    folder.mkdir(parents=True)
+    body = "## Description\n\n<!-- a --> stays <!-- b -->\nas \u2028 this\n"
+    text = f"---\nid: TASK-1\ntitle: one\n---\n\n{body}"
+    (folder / "1.md").write_bytes(text.replace("\n", "\r\n").encode())
+    (folder / "2.md").write_text("---\nid: TASK-2\ntitle: two\n--- ")
+    cli.ok("import", "backlog", str(place / "there"))
+    found = by_key(cli)
+    shown = [cli.ok("show-task", found[key]["id"]).get("description") for key in ("TASK-1", "TASK-2")]
+    assert shown == ["stays <!-- b -->\nas \u2028 this", None]
+    issues = place / "issues.jsonl"
+    row = {"id": "a", "title": "x", "description": "a\u0085b\u2028c", "comments": [{"text": "one"}, {"text": "two"}]}
+    issues.write_text(json.dumps(row, ensure_ascii=False) + "\r\n")
+    (made,) = cli.ok("import", "beads", str(issues))["created"]
+    task = cli.ok("show-task", made["id"])
+    assert task["description"] == "a\u0085b\u2028c" and [note["added"][-3:] for note in task["notes"]] == ["one", "two"]
+
+
+def test_a_file_that_could_not_be_written_is_not_left(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("create-task", "long", "--description", "x" * 60_000)
+    file = tmp_path / "out"
+    script = f"trap '' XFSZ; ulimit -f 8; exec {shlex.join(COMMAND)} export --out {file}"
+    done = subprocess.run(["sh", "-c", script], env=cli.environ(agent="lea"), capture_output=True, text=True)
+    assert done.returncode == 1 and "File too large" in done.stderr and "ulimit" in done.stderr, done
+    assert not file.exists()
+    cli("export", "--out", str(file), agent="lea")
+    assert "x" * 60_000 in file.read_text()
