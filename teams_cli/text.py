@@ -54,6 +54,15 @@ def within(text: str, what: str, limit: int) -> str:
     return text
 
 
+def in_quotes(text: str) -> str:
+    """Return the text in quotes, as one word of a command line in which a shell changes nothing."""
+    if not set('"$`\\!').intersection(text):
+        return f'"{text}"'
+    import shlex  # slow to import; few texts need it
+
+    return shlex.quote(text)
+
+
 def whole_characters(data: bytes) -> bytes:
     """Return *data*, a JSON text, with U+FFFD in place of each half of a surrogate pair, such as half an emoji.
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from teams_cli import commands, errors
 from teams_cli.environment import FLAGS
+from teams_cli.names import is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,4 +147,5 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
         return []
     from teams_cli import workflows  # the parameter is a workflow
 
-    return [(os.path.basename(path).removesuffix(".md"), "") for path in workflows.paths(call.current_directory or ".")]
+    names = [os.path.basename(path).removesuffix(".md") for path in workflows.paths(call.current_directory or ".")]
+    return [(name, "") for name in names if is_name(name)]  # a shell would obey another name, and `run` refuses it

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from teams_cli import commands, errors
 from teams_cli.names import is_id, is_name, is_number
+from teams_cli.text import in_quotes
 
 _ALIKE = 0.75
 """The least similarity of a mistyped word to the word that was probably meant. Below this, guesses would mislead."""
@@ -116,7 +117,7 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
     """
     word = next(each for each in words if each.startswith(flag))
     if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
-        shown = f'"{word}"' if " " in word else word
+        shown = in_quotes(word) if " " in word else shlex.quote(word)
         options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
         meant = f"Did you mean {options[0]}? " if options else ""
         return errors.WrongUsage(
@@ -202,9 +203,9 @@ def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> error
         first_word = values[text.name]
         refused = f"{command.name} takes one {text.metavar}, but got more words: {surplus}"
         if not before and _is_task(first_word) and "--task" in command.options:
-            return errors.WrongUsage(refused, f'Write: teams {command.name} "{surplus}" --task {first_word}')
-        arguments = [str(values[parameter.name]) for parameter in before]
-        whole = " ".join([command.name, *arguments, f'"{first_word} {surplus}"'])
+            return errors.WrongUsage(refused, f"Write: teams {command.name} {in_quotes(surplus)} --task {first_word}")
+        arguments = [shlex.quote(str(values[parameter.name])) for parameter in before]
+        whole = " ".join([command.name, *arguments, in_quotes(f"{first_word} {surplus}")])
         return errors.WrongUsage(refused, f"Put the {text.metavar} in quotes: teams {whole}")
     option = _option_for(command, surplus)
     is_team = not (command.places or option) and is_name(surplus) and not surplus.isdigit()

@@ -11,6 +11,7 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
 from teams_cli.teams import presence
+from teams_cli.text import in_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
     """Refuse a message whose recipient and text were swapped: *text* is a member's name, and none of *names* is."""
     members = {*team.active_names(), HUMAN}
     if text in members and not members.intersection(names) and to != "leader":
-        hint = f'Write the recipient first: teams send-message {text} "{to}"'
+        hint = f"Write the recipient first: teams send-message {text} {in_quotes(to)}"
         raise errors.AgentNotFound(f"{to!r} is not a member, but {text} is", hint)
 
 
@@ -94,9 +95,10 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
     recipients = list(takewhile(is_known, words))
     words_of_text = words[len(recipients) :]
     if recipients and words_of_text:
+        whole_text = in_quotes(" ".join([*words_of_text, text]))
         raise errors.WrongUsage(
             f"{words_of_text[0]!r} is not a member; the text must be one argument",
-            f'Quote it: teams send-message {" ".join(recipients)} "{" ".join([*words_of_text, text])}"',
+            f"Quote it: teams send-message {' '.join(recipients)} {whole_text}",
         )
 
 

@@ -188,7 +188,8 @@ def path_of(workflow: str, directory: str) -> str:
     for path in candidates:
         if os.path.exists(path):
             return os.path.abspath(path)
-    names = ", ".join(sorted({os.path.basename(path)[:-3] for path in paths(directory)}))
+    found = {os.path.basename(path).removesuffix(".md") for path in paths(directory)}
+    names = ", ".join(sorted(filter(is_name, found)))
     raise WorkflowNotFound(
         f"there is no workflow {workflow!r}", f"Workflows: {names or 'none'}. Or give the path of a file."
     )

@@ -104,7 +104,11 @@ OFFERED = [
 
 
 def test_what_completion_offers(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workflow whose name a shell would obey is not offered; nor can it be run by its name."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows/$(reboot).md").touch()
+    assert "reboot" not in cli("run", "nope").stderr
     for (*words, begun), expected in OFFERED:
         offered = completing.offers(words, begun, cli.environ("", "alpha"))
         assert sorted(value for value, _ in offered) == sorted(expected), words
