@@ -71,7 +71,8 @@ def may_write(raw_event: bytes) -> bool:
     CLI that write files count again after their use, because its model is shown a warning only then.
     """
     if is_before_tool(raw_event):  # this hook is installed only for tools that write, and for the shell
-        return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
+        tool = raw_event.partition(b'"tool_name"')[2].lstrip(b" \t\r\n:")  # what a tool gets may also name a shell
+        return b"git" in raw_event or not tool.startswith((b'"Bash"', b'"run_shell_command"'))
     return b'"AfterTool"' in raw_event and (b'"write_file"' in raw_event or b'"replace"' in raw_event)
 
 

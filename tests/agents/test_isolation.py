@@ -144,6 +144,7 @@ def test_the_hook_refuses_changes_outside_the_worktree(cli: Cli, repository: Pat
         return str(said.get("permissionDecisionReason", ""))
 
     assert "outside your worktree" in hook("ann", "Write", file_path=str(repository / "a.py"))
+    assert "outside" in hook("ann", "Edit", file_path=str(repository / "a.py"), old_string="Bash", new_string="x")
     assert "not yours" in hook("ann", "Bash", command="git branch -D main")
     assert hook("ann", "Write", file_path=str(tree / "a.py")) == hook("ann", "Bash", command="ls ..") == ""
     assert hook("bob", "Write", file_path=str(repository / "a.py")) == ""
