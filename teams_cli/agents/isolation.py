@@ -183,14 +183,33 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
         return "all worktrees share git stash: commit instead"
     if command == "update-ref" and f"refs/heads/{session.branch}" not in arguments:
         return "git update-ref changes the branch of another agent"
-    if command == "branch" and options & {"-d", "-D", "-m", "-M", "-f", "--delete", "--move", "--force"}:
-        others = [name for name in arguments if name != session.branch and not name.startswith(f"{session.branch}-")]
+    if command == "branch":
+        changed_branches = _changed_branches(options, arguments)
+        prefix = f"{session.branch}-"
+        others = [name for name in changed_branches if name != session.branch and not name.startswith(prefix)]
         return f"git branch would change {others[0]}, which is not yours" if others else ""
-    if command in ("checkout", "switch") and options & {"-B", "-C", "--force-create"}:
+    if command in ("checkout", "switch") and any(
+        option.startswith(("-B", "-C")) or option == "--force-create" for option in options
+    ):
         return f"git {command} would move a branch that may be another's"
-    if command == "push" and first_argument in (".", "./"):
-        return "git push to this repository would change the branch of another"
+    is_to_change = command == "push" or (command == "fetch" and any(":" in word for word in arguments[1:]))
+    if is_to_change and first_argument.startswith((".", "/", "file://")):
+        path = os.path.normpath(os.path.join(directory, first_argument.removeprefix("file://")))
+        if checkouts.repository_of(path.removesuffix("/.git"))[1] == own_repository:
+            return f"git {command} to this repository would change the branch of another"
     return ""
+
+
+def _changed_branches(options: set[str], arguments: list[str]) -> list[str]:
+    """Return the branches that exist and that `git branch` would change, given its options and its *arguments*."""
+    letters = {letter for option in options if not option.startswith("--") for letter in option[1:]}
+    if letters & set("dDmM") or options & {"--delete", "--move"}:
+        return arguments
+    if "C" in letters or ("--copy" in options and options & {"--force", "-f"}):
+        return arguments[-1:]  # the others are only read
+    if "f" in letters or "--force" in options:
+        return arguments[:1]
+    return []
 
 
 VARIABLE = "TEAMS_PORT_BASE"

@@ -85,7 +85,10 @@ MAY = [
     "git stash list; git worktree list",
     "git branch -D teams/alpha/ann-try; git checkout -b teams/alpha/ann-try",
     "git merge main && git rebase main",
+    "git branch -f teams/alpha/ann-try main; git branch -C main teams/alpha/ann-try",
+    "git branch -vva --list 'd*'; git branch new main",
     "git push origin HEAD",
+    "git push /elsewhere/x.git HEAD; git fetch . main; git fetch origin main:teams/alpha/ann-try",
     "echo 'git -C ../bob commit'",
     "cd /tmp && git init clone",
     "git log 'unclosed",
@@ -108,7 +111,14 @@ MAY_NOT = [
     "git stash pop",
     "git stash",
     "git push . HEAD:main",
+    "git push ../repository HEAD:main",
+    "git push file://$REPOSITORY HEAD:main",
+    "git push ../repository/.git HEAD:main",
+    "git fetch . HEAD:main",
+    "git branch -fd teams/alpha/bob",
+    "git branch -C main teams/alpha/bob",
     "git checkout -B main",
+    "git checkout -Bmain",
     "# put it aside\ngit stash",
     "# don't lose it\ngit stash",
     "git commit -am x#1 && git stash",
@@ -129,6 +139,7 @@ def test_git_changes_only_what_belongs_to_the_agent(session: Session, tmp_path: 
     for command in MAY:
         assert isolation.of_command(session, command, str(tmp_path / "ann")) == ""
     for command in MAY_NOT:
+        command = command.replace("$REPOSITORY", str(tmp_path / "repository"))
         assert str(tmp_path / "ann") in isolation.of_command(session, command, str(tmp_path / "ann"))
 
 
