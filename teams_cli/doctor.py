@@ -159,11 +159,12 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):  # the agent neither works nor ends
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
-            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
+            ending_it = f"teams stop-agent {session.agent} --team {team.name}"
+            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: {ending_it}"
             yield "problem", what, remedy
     by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     yield from _inboxes(store, team.name, fix)
-    yield from _blockers(by_id)
+    yield from _blockers(by_id, team.name)
     yield from _expired_claims(store, team, by_id, fix)
     for check in extensions.checks():
         yield from check(store, team, fix)
@@ -174,7 +175,8 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
             yield "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
     sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(sessions):
-        remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
+        in_team = f"--team {team.name}"
+        remedy = f"Stop it and look: teams stop-agent {session.agent} {in_team}; teams worktree list {in_team}"
         yield "problem", f"{session.agent}: {what}", remedy
     if team.state == "closed":
         yield from _unattended(store, team, fix, environ)
@@ -187,7 +189,7 @@ def _of_members(store: Store, team: Team, config: Config) -> Iterator[Problem]:
     for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
-            yield "warning", what, f"If it won't come back: teams leave-team --as {row['name']}"
+            yield "warning", what, f"If it won't come back: teams leave-team --as {row['name']} --team {team.name}"
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
             what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
@@ -224,17 +226,22 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
                 yield "problem", what, "Bring the messages back from a backup; --fix gives their numbers to no other."
 
 
-def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
+def _blockers(by_id: dict[str, Task], team: str) -> Iterator[Problem]:
     """Yield a problem for each task that waits for a missing task or for itself, and for each failed or cancelled task
     that blocks others.
     """
+
+    def update(task: str, options: str) -> str:
+        return f"teams update-task {task} {options} --team {team}"
+
     for task in by_id.values():
         if missing := [key for key in task.waits_for if key not in by_id]:
-            remedy = f"teams update-task {task.id} --unblock {missing[0]}"
+            remedy = update(task.id, f"--unblock {missing[0]}")
             yield "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy
-    for key in sorted(_tasks_in_cycles(by_id)):
-        remedy = f"teams update-task {key} --unblock …"
-        yield "problem", f"{key} waits for itself through others", remedy
+    in_cycles = _tasks_in_cycles(by_id)
+    for key in sorted(in_cycles):
+        blocker = next(blocker for blocker in by_id[key].waits_for if blocker in in_cycles)
+        yield "problem", f"{key} waits for itself through others", update(key, f"--unblock {blocker}")
     graph = course.Graph(list(by_id.values()))
     for row in agents.failures(graph):
         if waiting := sorted(graph.behind(row["id"]), key=TASK.number_in):
@@ -244,7 +251,9 @@ def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
             count = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
             names = ", ".join(waiting[:_MOST_NAMED]) + (", …" if len(waiting) > _MOST_NAMED else "")
             what = f"{subject}: {count} for it: {names}"
-            remedy = f"teams update-task {row['id']} --status pending --reason WHY; or drop it: --unblock {row['id']}"
+            first = next((key for key in waiting if row["id"] in by_id[key].waits_for), waiting[0])
+            again = update(row["id"], "--status pending --reason WHY")
+            remedy = f"{again}; or without it: {update(first, '--unblock ' + row['id'])}"
             yield "warning", what, remedy
 
 

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import time
@@ -170,10 +171,16 @@ def test_blockers_that_never_end_are_named(cli: Cli) -> None:
     found = the_one(cli, healthy=True)
     assert (found["level"], found["what"][:17]) == ("warning", "task-1 cancelled:")
     assert found["what"].endswith("1 task waits for it: task-2")
+    cli.ok("spawn-team", "beta", agent="lea")  # so that a command must name its team
+    again, without = re.findall(r"teams ([^;]+)", found["remedy"])
+    assert cli(*without.split(), agent="lea", team="").status == 0 and findings(cli, healthy=True) == []
+    assert cli(*again.replace("WHY", "x").split(), agent="human", team="").status == 0
     for task, blockers in ((1, ["task-2"]), (2, ["task-1"]), (3, ["task-9"])):
         file = cli.root / f"tasks/alpha/task-{task}.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), "blockedBy": blockers}))
-    problems = [finding["what"] for finding in findings(cli, healthy=False) if finding["level"] == "problem"]
+    found_problems = [finding for finding in findings(cli, healthy=False) if finding["level"] == "problem"]
+    problems = [finding["what"] for finding in found_problems]
+    assert found_problems[1]["remedy"] == "teams update-task task-1 --unblock task-2 --team alpha"
     assert [what.split(", which")[0] for what in problems] == [
         "task-3 waits for task-9",
         "task-1 waits for itself through others",
@@ -279,5 +286,5 @@ def test_a_task_that_was_completed_but_not_queued_to_land_is_named(cli: Cli) -> 
     found = the_one(cli, healthy=True)
     assert (found["what"].partition(":")[0], found["remedy"]) == (
         "task-1 is completed, but it was not queued to land",
-        "teams land task-1",
+        "teams land task-1 --team alpha",
     )

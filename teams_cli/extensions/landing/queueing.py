@@ -288,4 +288,4 @@ def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
         task = tasks_by_id.get(agent.completing or "")
         if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
             what = f"{task.id} is completed, but it was not queued to land: the command was killed"
-            yield "warning", what, f"teams land {task.id}"
+            yield "warning", what, f"teams land {task.id} --team {team.name}"
