@@ -112,7 +112,7 @@ class Tracker:
         return rows[0] if rows else {}
 
     def _is_of_milestone(self, row: dict[str, Any], wanted: str | None) -> bool:
-        milestone = row.get("milestone") or {}
+        milestone = _object_in(row, "milestone")
         names = {text_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
         return wanted is None or wanted in names
 
@@ -133,10 +133,12 @@ class Tracker:
 
         url = _url_of(row)
         key = key_of(url)
-        rows_of_labels = row.get("labels") or ()  # each is an object or, in some answers, only the name
+        rows_of_labels = row.get("labels")  # each is an object or, in some answers, only the name
+        if not isinstance(rows_of_labels, list):
+            rows_of_labels = []
         labels = [text_of(label.get("name") if isinstance(label, dict) else label) for label in rows_of_labels]
-        author = row.get("user") or row.get("author") or {}
-        milestone = text_of((row.get("milestone") or {}).get("title"))
+        author = _object_in(row, "user") or _object_in(row, "author")
+        milestone = text_of(_object_in(row, "milestone").get("title"))
         body = text_of(row.get("body") or row.get("description"))
         priority = "low" if any(map(_LOW.fullmatch, labels)) else "normal"
         if any(map(_HIGH.fullmatch, labels)):
@@ -181,7 +183,7 @@ class GitHub(Tracker):
         summary = row.get("issue_dependencies_summary")
         if isinstance(summary, dict) and not summary.get("blocked_by"):
             return []  # this saves a request for most issues
-        path = f"{self.repository}/issues/{row['number']}/dependencies/blocked_by?per_page=100"
+        path = f"{self.repository}/issues/{text_of(row.get('number'))}/dependencies/blocked_by?per_page=100"
         return self._read(path, may_be_missing=True)  # older servers do not have it
 
 
@@ -195,7 +197,7 @@ class GitLab(Tracker):
         return f"projects/{quote(repository, safe='')}"
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        links = self._read(f"{self.repository}/issues/{row['iid']}/links", may_be_missing=True)
+        links = self._read(f"{self.repository}/issues/{text_of(row.get('iid'))}/links", may_be_missing=True)
         return [link for link in links if link.get("link_type") == "is_blocked_by"]
 
 
@@ -216,7 +218,7 @@ class Gitea(Tracker):
         return rows
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._read(f"{self.repository}/issues/{row['number']}/dependencies", may_be_missing=True)
+        return self._read(f"{self.repository}/issues/{text_of(row.get('number'))}/dependencies", may_be_missing=True)
 
 
 def _query(labels: list[str], **fields: str) -> str:
@@ -230,6 +232,12 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 def _is_open(issue: dict[str, Any]) -> bool:
     return issue.get("state") in ("open", "opened")
+
+
+def _object_in(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object under the *key*; an empty one if there is none, or if the tracker has something else there."""
+    value = row.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _url_of(issue: dict[str, Any]) -> str:
@@ -247,6 +255,6 @@ def _documents(output: str, program: str) -> list[dict[str, Any]]:
             unread = unread[end:].lstrip()
             if not unread:
                 break
-    except ValueError as error:
+        return objects(json.loads(text.whole_characters(json.dumps(rows).encode())))
+    except (ValueError, RecursionError) as error:
         raise TrackerFailed(f"{program} did not answer with JSON: {error}", "Look at what it prints.") from None
-    return objects(json.loads(text.whole_characters(json.dumps(rows).encode())))
