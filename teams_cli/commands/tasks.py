@@ -225,6 +225,7 @@ Raises:
 
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
     """Return the list of attached files, or the content of the *file*; if *out* is given, write it to this new file."""
+    from teams_cli.store.files import disk
     from teams_cli.tasks import evidence
 
     holder = tasks.get(call.store, call.load_team().name, task)
@@ -247,13 +248,7 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
             return {**document, "base64": b64encode(content).decode()}
     call.words = lambda file: [f"{file['path']}: {file['size']} bytes, sha256 {file['sha256']}"]
     path = os.path.join(call.directory, out)
-    try:
-        with open(path, "xb") as new_file:
-            new_file.write(content)
-    except OSError as error:
-        raise errors.InvalidValue(
-            f"{path} can't be written: {error.strerror}", "Give the name of a new file."
-        ) from None
+    disk.write_new(path, content)
     return {**document, "path": path}
 
 

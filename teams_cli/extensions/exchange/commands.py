@@ -97,19 +97,7 @@ def _export(call: Call, format: str, out: str | None) -> Any:
     if out is None:
         return {"team": team.name, "format": format, "lines": lines}
     path = os.path.join(call.directory, out)
-    try:
-        file = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed when it is written
-    except OSError as error:
-        hint = "Give the name of a new file."
-        raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
-    try:
-        with file:
-            file.writelines(f"{line}\n" for line in lines)
-    except BaseException as error:
-        disk.discard(path)  # a part of an export would look like the whole
-        if isinstance(error, OSError):
-            raise disk.failed("write", path, error) from None
-        raise
+    disk.write_new(path, "".join(f"{line}\n" for line in lines).encode())
     return {"team": team.name, "format": format, "path": path}
 
 

@@ -106,6 +106,28 @@ def read_named(path: str, most: int) -> bytes:
         return file.read(most)
 
 
+def write_new(path: str, data: bytes) -> None:
+    """Write *data* to a new file that a person named. If that fails, no part of the file is left.
+
+    Raises:
+        InvalidValue: There is a file already, or none can be made.
+        StorageFailed: The file could not be written, for example because the disk is full.
+    """
+    try:
+        file = open(path, "xb")  # noqa: SIM115  # closed when it is written
+    except OSError as error:
+        hint = "Give the name of a new file."
+        raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
+    try:
+        with file:
+            file.write(data)
+    except BaseException as error:
+        discard(path)  # a part would look like the whole
+        if isinstance(error, OSError):
+            raise failed("write", path, error) from None
+        raise
+
+
 def rewrite(path: str, data: bytes | None) -> None:
     """Write *data* to the file at *path*, and keep the mode of an existing file. If *data* is None, remove the file."""
     if data is None:

@@ -196,10 +196,15 @@ def test_texts_with_any_line_breaks_are_imported_whole(cli: Cli, place: Path) ->
 
 def test_a_file_that_could_not_be_written_is_not_left(cli: Cli, tmp_path: Path) -> None:
     cli.ok("create-task", "long", "--description", "x" * 60_000)
-    file = tmp_path / "out"
-    script = f"trap '' XFSZ; ulimit -f 8; exec {shlex.join(COMMAND)} export --out {file}"
-    done = subprocess.run(["sh", "-c", script], env=cli.environ(agent="lea"), capture_output=True, text=True)
-    assert done.returncode == 1 and "File too large" in done.stderr and "ulimit" in done.stderr, done
-    assert not file.exists()
-    cli("export", "--out", str(file), agent="lea")
-    assert "x" * 60_000 in file.read_text()
+    cli.ok("claim-task", "1", agent="bob")
+    file, large = tmp_path / "out", tmp_path / "large"
+    large.write_text("x" * 60_000)
+    cli.ok("update-task", "1", "--evidence", str(large), agent="bob")
+    for words in ("export", "get-evidence 1 large"):
+        script = f"trap '' XFSZ; ulimit -f 8; exec {shlex.join(COMMAND)} {words} --out {file}"
+        done = subprocess.run(["sh", "-c", script], env=cli.environ(agent="lea"), capture_output=True, text=True)
+        assert done.returncode == 1 and "File too large" in done.stderr and "ulimit" in done.stderr, done
+        assert not file.exists()
+        assert cli(*words.split(), "--out", str(file), agent="lea").status == 0
+        assert "x" * 60_000 in file.read_text()
+        file.unlink()
