@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import select
 import sys
 import termios
@@ -35,7 +37,19 @@ if TYPE_CHECKING:
 
 _TICK = 1.0
 """The seconds after which the view is drawn again even if no key was pressed and no frame came."""
-_SEQUENCES = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
+_KEYS = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1b[Z": "backtab",
+}
+"""The names of the keys for which a terminal sends a control sequence."""
+_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|.", re.DOTALL)
+"""Matches a key: a control sequence, or a character."""
+_UNFINISHED_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")
 _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
 """The help for the keys. A narrow terminal leaves out the last ones."""
 _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
@@ -86,9 +100,10 @@ class LiveScreen:
             page = max(1, height - 6)
             far = 1_000_000  # more lines than there are: `lines` keeps the offset within them
             steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -far, "G": far}
+            steps |= {"down": 1, "up": -1, "home": -far, "end": far}
             if key in steps:
                 self.offset += steps[key]
-                self.follows = key == "G"  # the end of the output stays in view while it grows
+                self.follows = key in ("G", "end")  # the end of the output stays in view while it grows
         return True
 
     def _type(self, key: str) -> None:
@@ -173,7 +188,7 @@ def show(
     """
     console = Console(file=out, highlight=False)
     screen = LiveScreen(output_of, answer)
-    reader = _FrameReader(frames)
+    reader, typed = _FrameReader(frames), _KeyReader()
     view = Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop")
     with _keyboard() as keyboard, view:
         shown: list[Text] = []
@@ -184,9 +199,9 @@ def show(
                 if reader.has_ended:
                     break
             if keyboard and keyboard[0] in ready:
-                keys = _pressed_keys(keyboard[0])
-                is_keyboard_gone = not keys
-                if is_keyboard_gone or not all(screen.press(key, console.height) for key in keys):
+                keys = typed.read(keyboard[0])
+                is_keyboard_gone = keys is None
+                if is_keyboard_gone or not all(screen.press(key, console.height) for key in keys or ()):
                     break  # after a key that ends the view, no other key is handled
             lines = screen.lines(console.width, console.height)
             if lines != shown:
@@ -242,18 +257,30 @@ def _keyboard() -> Iterator[list[int]]:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
-def _pressed_keys(keyboard: int) -> list[str]:
-    """Return the keys that were pressed; empty if the keyboard is gone."""
-    try:
-        typed = os.read(keyboard, 256).decode(errors="replace")
-    except OSError:
-        return []
-    first, *parts = typed.split("\x1b")
-    keys = list(first)
-    for part in parts:  # each follows an escape, which begins a sequence or is a key itself
-        sequence = next((sequence for sequence in _SEQUENCES if part.startswith(sequence)), "")
-        keys += [_SEQUENCES.get(sequence, "\x1b"), *part[len(sequence) :]]
-    return keys
+class _KeyReader:
+    """Reads the keys that the person presses. A pasted text comes in several parts, which may end within a character
+    or a control sequence; the next part completes it.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._unfinished = ""
+
+    def read(self, keyboard: int) -> list[str] | None:
+        """Return the keys that were pressed; None if the keyboard is gone. A key is a character or a name in `_KEYS`.
+        Other control sequences are returned whole, so that their letters do not count as keys.
+        """
+        try:
+            data = os.read(keyboard, 256)
+        except OSError:
+            return None
+        if not data:
+            return None
+        typed = self._unfinished + self._decoder.decode(data)
+        unfinished = _UNFINISHED_KEY.search(typed)
+        end = unfinished.start() if unfinished else len(typed)
+        self._unfinished = typed[end:]
+        return [_KEYS.get(key, key) for key in _KEY.findall(typed[:end])]
 
 
 _TWO_COLUMNS = 140

@@ -97,3 +97,20 @@ def test_watch_scrolls_and_shows_what_an_agent_prints(tmp_path: Path) -> None:
         assert terminal.end() == 0
     finally:
         end_all(cli.root)
+
+
+def test_an_answer_has_what_was_typed_and_no_more(cli: Cli) -> None:
+    """Neither letters of the arrow keys, nor halves of a character at the end of a part of a pasted text."""
+    cli.ok("ask-others", "Which disk?", "--human", "--no-wait", agent="bob")
+    terminal = watching(cli)
+    terminal.until("Tab next agent")
+    terminal.type("a")
+    terminal.until("Enter sends")
+    terminal.type("\x1b[A\x1b[B\x1b[D\x1b[3~\x1bOC")
+    terminal.type("x" + "ж" * 200)
+    terminal.until("жжж█")
+    terminal.type("\r")
+    terminal.until("answered")
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == "x" + "ж" * 200
