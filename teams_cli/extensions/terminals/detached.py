@@ -24,7 +24,6 @@ from teams_cli.extensions.terminals.wrapper import Screen, Wrapper, terminal_rep
 from teams_cli.processes import leave
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, locks
-from teams_cli.store.files.disk import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,9 +199,13 @@ class Detached(Wrapper):
     def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
         behind = [viewer for viewer in self.viewers if viewer.line.unsent]
         readable: list[Any] = [self.socket, *self.viewers, *sources]
-        ready, taking, _ = select.select(readable, behind, [], seconds)
-        for viewer in taking:
-            viewer.catch_up(self.screen)
+        writable: list[Any] = [*behind, *self.behind()]
+        ready, taking, _ = select.select(readable, writable, [], seconds)
+        for viewer in behind:
+            if viewer in taking:
+                viewer.catch_up(self.screen)
+        if self.master in taking:
+            self.send(b"")
         return ready
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
@@ -284,7 +287,7 @@ class Detached(Wrapper):
         for viewer in watching:
             viewer.show(data)
         if not watching and (replies := terminal_replies(data)):
-            write_all(self.master, replies)
+            self.send(replies)
 
     def resize(self) -> None:
         """Give the client's terminal the size of the viewer who attached or typed last."""

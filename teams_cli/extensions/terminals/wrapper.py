@@ -24,6 +24,7 @@ from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.control_sequences import LISTENING, StateReader, Typing
 from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
 from teams_cli.clients.seats import IDLE, WORKING
+from teams_cli.processes import leave
 from teams_cli.store.files.disk import write_all
 
 TYPE_CHECKING = False
@@ -83,7 +84,9 @@ class Wrapper:
         """
         self.typed_at = 0.0
         self.master = -1
-        """The wrapper's end of the client's terminal."""
+        """The wrapper's end of the client's terminal. Writing to it does not wait: see `send`."""
+        self.unsent = bytearray()
+        """Keys that the client's terminal has not taken yet, because the client is busy."""
         self.stops = -1
         """The descriptor on which each stop of the client is reported. It reaches its end when the client has ended."""
         self.signals = -1
@@ -92,6 +95,8 @@ class Wrapper:
     def run(self) -> int:
         """Run the client until it ends, and return its exit status."""
         leader = self.start()
+        for number in (signal.SIGHUP, signal.SIGTERM):  # so that the person's terminal gets its modes back
+            signal.signal(number, leave)
         self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.resize())
@@ -107,6 +112,7 @@ class Wrapper:
     def start(self) -> int:
         """Start the client in a new terminal. Return the process id of the session leader of that terminal."""
         self.master, slave = os.openpty()
+        os.set_blocking(self.master, False)
         self.resize()
         leader, self.stops = start_client(self.order["words"], slave)
         os.close(slave)
@@ -135,9 +141,31 @@ class Wrapper:
 
     def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
         """Wait until one of the *sources* or the person's terminal has input, for *seconds* at most. Return all that
-        have input.
+        have input. Meanwhile, send keys that are still unsent.
         """
-        return select.select([0, self.signals, *sources], [], [], seconds)[0]
+        ready, writable, _ = select.select([0, self.signals, *sources], self.behind(), [], seconds)
+        if writable:
+            self.send(b"")
+        return ready
+
+    def behind(self) -> list[int]:
+        """Return a list with the client's terminal if keys are still to be sent to it; otherwise an empty one."""
+        return [self.master] if self.unsent else []
+
+    def send(self, data: bytes) -> None:
+        """Send keys to the client after those that are still unsent: as many as its terminal takes now.
+
+        A client that is busy reads no keys, and may print more before it reads them. If this process waited for it, it
+        would show nothing of this, and both would wait for each other for ever.
+        """
+        self.unsent += data
+        try:
+            while self.unsent:
+                del self.unsent[: os.write(self.master, self.unsent)]
+        except BlockingIOError:
+            return
+        except OSError:  # the client is gone, which the next read shows
+            self.unsent.clear()
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
         """Pass on the person's keys. Return False if the person's terminal is closed."""
@@ -155,7 +183,7 @@ class Wrapper:
         """
         self.typing.feed(data, time.monotonic())
         if self.held_keys is None:
-            write_all(self.master, data)
+            self.send(data)
         else:
             self.held_keys += data
 
@@ -169,13 +197,15 @@ class Wrapper:
         """
         try:
             data = os.read(self.master, _CHUNK)
+        except BlockingIOError:
+            return True
         except OSError:
             return False
         self.drew_at = time.monotonic()
         self.display(self.reports.feed(data) if self.order["types"] else data)
         if self.reports.is_queried:  # the client asks whether we understand its reports
             self.reports.is_queried = False
-            write_all(self.master, LISTENING)
+            self.send(LISTENING)
         while self.reports.new_states:
             state = self.reports.new_states.pop(0)
             self.reported_state, self.changed_at = state, time.monotonic()
@@ -210,15 +240,15 @@ class Wrapper:
             if has_shown or now - self.typed_at >= _UNSHOWN:
                 held_keys, self.held_keys = bytes(self.held_keys), None
                 if self.state() == IDLE:
-                    write_all(self.master, b"\r")
+                    self.send(b"\r")
                 self.has_mail = False
                 self.typing.is_dirty = True  # until the client begins to work, so that no second line is typed
-                write_all(self.master, held_keys)
+                self.send(held_keys)
         elif self.has_mail and self.may_type(now):
             line = LINE.encode()
             if self.reports.takes_pastes:  # the client wants pasted text between these marks
                 line = b"\x1b[200~" + line + b"\x1b[201~"
-            write_all(self.master, line)
+            self.send(line)
             self.held_keys, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:

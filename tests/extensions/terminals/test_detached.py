@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import termios
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -101,6 +103,34 @@ def test_the_client_ends_with_its_terminal(cli: Cli) -> None:
     until(lambda: not terminal_processes(cli))
     assert opened(cli) == door
     attached(cli)
+
+
+@pytest.mark.parametrize("is_detached", [False, True])
+def test_a_long_text_is_pasted_while_the_client_prints(cli: Cli, is_detached: bool) -> None:
+    """The client reads no keys before its output was taken, which is more than its terminal holds."""
+    if is_detached:
+        opened(cli)
+        terminal = attached(cli)
+    else:
+        terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann")
+        terminal.until("of ann kept")
+    text = "much\r" + f"{'Q' * 999}\r" * 60 + "last\r"
+    threading.Thread(target=terminal.type, args=[text], daemon=True).start()
+    terminal.until("that was much")
+    terminal.until("said: last")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_wrapper_that_is_ended_gives_the_terminal_its_modes_back(cli: Cli, number: int) -> None:
+    terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann")
+    terminal.until("of ann kept")
+    until(lambda: not termios.tcgetattr(terminal.master)[3] & termios.ICANON)
+    os.kill(terminal.pid, number)
+    assert terminal.end() == 128 + number
+    assert termios.tcgetattr(terminal.master)[3] & termios.ICANON
+    until(lambda: not terminal_processes(cli))
 
 
 def look(cli: Cli) -> str:
