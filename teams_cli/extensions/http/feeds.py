@@ -50,6 +50,7 @@ class Feed:
         self._reading = threading.Lock()
         self._last = 0
         """The position of the last entry that was read; 0 before the first."""
+        self._last_entry: dict[str, Any] = {}
         self._before_last = 0
         """The position before the last entry that was read."""
         self.news = asyncio.Event()
@@ -107,7 +108,7 @@ class Feed:
             is_replaced = False
             if self._last:
                 last_entry = next(entries, None)
-                is_replaced = last_entry is None or last_entry[0] != self._last
+                is_replaced = last_entry != (self._last, self._last_entry)
             if is_replaced:
                 position = 0
                 entries = self._watchers.store.history(self._team, position)
@@ -117,7 +118,7 @@ class Feed:
                 position = end
             if is_replaced or new:
                 # If there are no new entries, the history was replaced by an empty one.
-                self._before_last, self._last = new[-1][:2] if new else (0, 0)
+                self._before_last, self._last, self._last_entry = new[-1] if new else (0, 0, {})
                 events = [(before, end, _event(end, entry)) for before, end, entry in new]
                 self._loop.call_soon_threadsafe(self._publish, events, self._last, is_replaced)
             return self._last

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,17 @@ def test_events_say_what_changes(cli: Cli, server: Server) -> None:
             assert reset["event"] == "reset" and json.loads(reset["data"]) == {"position": int(reset["id"])}
             cli.ok("announce", "hello", agent="bob")
             assert stream.whats(1) == ["status announced"]
+
+
+def test_another_history_as_long_as_the_last_one_is_noticed(cli: Cli, server: Server) -> None:
+    """Such a history comes from a backup, or from a server of a database that crashed and lost its newest notes."""
+    cli.ok("announce", "one", agent="bob")
+    with Events(server) as stream:
+        os.kill(server.pid, signal.SIGSTOP)
+        history = Path(cli.root, f"teams/{ALPHA}/history.jsonl")
+        history.write_text(history.read_text().replace('"one"', '"two"'))
+        os.kill(server.pid, signal.SIGCONT)
+        assert stream.next()["event"] == "reset"
 
 
 @pytest.mark.slow
