@@ -49,10 +49,11 @@ _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
-_ADD_TO_HISTORY = f"""SET LOCAL synchronous_commit TO off;
-    WITH next AS ({TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last - %s + new.nth, new.entry::json
-    FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
-    RETURNING pg_notify(%s, %s)"""
+_NEED_NOT_LAST = "SET LOCAL synchronous_commit TO off; "
+_ADD_TO_HISTORY = f"""WITH next AS ({TAKE}), added AS (INSERT INTO history (team, position, entry)
+        SELECT %s, last - %s + new.nth, new.entry::json
+        FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth) RETURNING 1)
+    INSERT INTO changes (id, team) SELECT %s, %s FROM added LIMIT 1 RETURNING pg_notify(%s, %s)"""
 _BEYOND_ALL = 1 << 62
 """A number above the numbers of all messages and of all entries of the history."""
 _PAGE = 500
@@ -442,8 +443,12 @@ class PostgresStore(Store):
         to_count = [_checked(team), "history", len(entries)]
         to_insert = [team, len(entries), [dumps(entry) for entry in entries]]
         to_notify = [self.session.channel(team, "h"), "history"]
-        values = [*to_count, *to_insert, *to_notify]
-        self.session.prepared().do(lambda connection: connection.change(_ADD_TO_HISTORY, values))
+
+        def job(connection: Connection, change_id: str, note_answer: Callable[[None], None]) -> None:
+            note_answer(None)  # the commit may succeed although its reply is lost; this job has no other answer
+            connection.change(_NEED_NOT_LAST + _ADD_TO_HISTORY, [*to_count, *to_insert, change_id, team, *to_notify])
+
+        self.session.prepared().do_once(job)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         entries = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
