@@ -51,6 +51,8 @@ _WRONG_ADDRESS = (
     "certificate",
 )
 """Parts of the messages of errors after which another attempt to connect would be useless."""
+_NO_NETWORK = "Temporary failure in name resolution"
+"""The part of the message that shows that no server for names can be reached, such as while the network is down."""
 _FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
 _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
@@ -352,7 +354,7 @@ class Server:
             link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
             reason = " ".join(str(error).split())
-            if any(part in reason for part in _WRONG_ADDRESS):
+            if any(part in reason for part in _WRONG_ADDRESS) and _NO_NETWORK not in reason:
                 raise errors.StorageFailed(f"{self.name}: {reason}", "Correct the address of the store.") from None
             raise Lost(reason) from None
         except psycopg2.Error as error:  # its text may contain the password

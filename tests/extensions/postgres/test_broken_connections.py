@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import psycopg2
 import pytest
 
 from teams_cli.errors import Busy, OutcomeUnknown
@@ -66,6 +67,14 @@ class TestBrokenConnections:
         assert grown == (what != "replace")
         if what == "replace":
             assert store.get("alpha", TEAM, "alpha")[0].leader == "bob"
+
+    @pytest.mark.parametrize("after", [False, True], ids=["before the server heard", "before the client heard"])
+    def test_a_change_is_noted_once_in_the_history(self, after, wire, store):
+        mine = over(wire, store)
+        wire.cut(b"INTO history", after)
+        mine.put_history("alpha", [{"what": "said"}, {"what": "heard"}])
+        assert wire.cuts == 1
+        assert list(store.history("alpha")) == [(1, {"what": "said"}), (2, {"what": "heard"})]
 
     @pytest.mark.parametrize("what", ["append", "replace"])
     def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(self, what, wire, store):
@@ -158,6 +167,22 @@ class TestBrokenConnections:
             changing.join()
         assert not watch.wait(0.15)
         pooler.close()
+
+
+def test_a_machine_without_network_waits_for_it(store, monkeypatch):
+    """A laptop that wakes up can't look up the name of the server for a moment."""
+    make_team(store)
+    store.close()
+    connect, failures = psycopg2.connect, iter(range(3))
+
+    def connect_later(**options):
+        if next(failures, None) is not None:
+            reason = 'could not translate host name "db" to address: Temporary failure in name resolution'
+            raise psycopg2.OperationalError(reason)
+        return connect(**options)
+
+    monkeypatch.setattr(psycopg2, "connect", connect_later)
+    assert store.teams() == ["alpha"]
 
 
 def test_connections_are_given_back(address, tmp_path):
