@@ -50,7 +50,7 @@ def start(store: Store, team: str, opened: Opened) -> None:
     path = _socket_path(store, team, opened.agent)
     log = logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
-        raise errors.Conflict(f"{opened.agent} has a detached terminal already", f"See: teams attach {opened.agent}")
+        raise _taken(opened.agent)
     disk.discard(path)  # a killed terminal leaves it behind
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     order = {**opened.order, "socket": path, "directory": opened.directory}
@@ -63,6 +63,12 @@ def start(store: Store, team: str, opened: Opened) -> None:
         if has_ended or time.monotonic() > give_up:
             raise errors.Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
         time.sleep(0.02)
+    if locks.holder_of(f"{path}.lock") not in (pid, None):  # None: the system does not show it
+        raise _taken(opened.agent)  # by a command that began at the same time
+
+
+def _taken(agent: str) -> errors.Conflict:
+    return errors.Conflict(f"{agent} has a detached terminal already", f"See: teams attach {agent}")
 
 
 def is_there(store: Store, team: str, agent: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents.seats import bindings, doorbells, lines
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA, TIMEOUT, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client
 from tests.support.waits import until
 from tests.support.workflow_runs import processes_of
@@ -84,6 +84,13 @@ def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
     told = [entry for entry in cli.ok("history", agent="lea") if entry["what"] == "terminal attached"]
     assert [(entry["actor"], entry["agent"]) for entry in told] == [("human", "ann")] * 4
     assert cli("attach", "ann", agent="human").status == 10
+
+
+def test_one_of_several_commands_at_once_opens_the_terminal(cli: Cli) -> None:
+    commands = [cli.start("open", "claude", "--detach", "--agent-id", "ann", agent="human") for _ in range(3)]
+    ended = [(command.wait(TIMEOUT), command.communicate()[1]) for command in commands]
+    assert sorted(status for status, _ in ended) == [0, 11, 11], ended
+    assert all(b"ann has a detached terminal already" in said for status, said in ended if status)
 
 
 def test_a_client_that_nobody_watches_is_woken(cli: Cli) -> None:
