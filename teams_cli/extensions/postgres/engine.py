@@ -164,7 +164,7 @@ class PostgresStore(Store):
             return records, revision
 
         try:
-            created = self.session.prepared().do_once(job)
+            created = self.session.do_once(job)
         except Taken:
             problem = f"the next number of {kind.name} is taken"
             raise errors.StorageFailed(problem, "Check the table counters.") from None
@@ -262,7 +262,7 @@ class PostgresStore(Store):
             values = [keys, labels, bodies, team, kind.name]
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
 
-        self.session.prepared().do_once(job)
+        self.session.do_once(job)
         count_change()
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
@@ -294,7 +294,7 @@ class PostgresStore(Store):
             connection.commit(*self.session.as_change(_APPEND, values, change_id, team, topics))
             return message
 
-        message = self.session.prepared().do_once(job)
+        message = self.session.do_once(job)
         count_change()
         return message
 
@@ -448,7 +448,7 @@ class PostgresStore(Store):
             note_answer(None)  # the commit may succeed although its reply is lost; this job has no other answer
             connection.change(_NEED_NOT_LAST + _ADD_TO_HISTORY, [*to_count, *to_insert, change_id, team, *to_notify])
 
-        self.session.prepared().do_once(job)
+        self.session.do_once(job)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         entries = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"

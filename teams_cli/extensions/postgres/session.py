@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import SystemClock, of_epoch
 from teams_cli.extensions.postgres import schema
-from teams_cli.extensions.postgres.connections import Connection, Server
+from teams_cli.extensions.postgres.connections import Connection, Missing, Server
 from teams_cli.store import documents
 from teams_cli.store.contract import EVERY_TOPIC, count_change
 from teams_cli.store.files import disk
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Kind
 
     R = TypeVar("R", bound=Record)
+    T = TypeVar("T")
 
 _PUT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = """
@@ -55,6 +57,19 @@ class Session:
             self._is_prepared = True
         return self.server
 
+    def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
+        """Run *job*, which makes a change exactly once: see `Server.do_once`.
+
+        Raises:
+            Busy: The tables were removed since this process last used them. The next change makes them again.
+        """
+        try:
+            return self.prepared().do_once(job)
+        except Missing:
+            self._is_prepared = False
+            hint = "Nothing was changed. Restore them from a backup, or try again: new tables are made then."
+            raise errors.Busy(f"the tables at {self.address} were removed meanwhile", hint) from None
+
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads. Unless the tables are known to be up to date, check them."""
         if not self._is_prepared:
@@ -86,7 +101,7 @@ class Session:
             rows = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
             return str(rows[0][0]) if rows else None
 
-        revision = self.prepared().do_once(job)
+        revision = self.do_once(job)
         if revision is None:
             return None
         count_change()

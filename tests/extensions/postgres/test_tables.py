@@ -117,6 +117,22 @@ class TestPeople:
             assert finding["level"] == "problem" and "task-1" in finding["what"]
 
 
+@pytest.mark.parametrize("change", [make_team, lambda store: send(store, "bob", "hello")])
+def test_tables_that_were_removed_are_made_again(store, address, change):
+    """A server or a keeper still runs while the schema is removed, for example to restore it from a backup."""
+    make_team(store)
+    for _ in range(2):
+        assert server().psql(f'DROP SCHEMA "{schema_of(address)}" CASCADE').returncode == 0
+        store.journal("alpha", {"what": "said"})
+        assert store.teams() == []
+        make_team(store)
+    assert server().psql(f'DROP SCHEMA "{schema_of(address)}" CASCADE').returncode == 0
+    with pytest.raises(Busy, match="were removed meanwhile"):
+        change(store)
+    make_team(store)
+    assert store.teams() == ["alpha"]
+
+
 class TestAddresses:
     def test_a_database_that_is_not_there_is_told_at_once(self, tmp_path):
         store = PostgresStore(server().address("nodb"), str(tmp_path), patience=3600)
