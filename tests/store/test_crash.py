@@ -10,6 +10,7 @@ import pytest
 
 from teams_cli.errors import AlreadyExists
 from teams_cli.store.contract import update
+from teams_cli.store.files import whole_team
 from teams_cli.store.files.engine import FileStore
 from tests.store.crashsim import Disk, Killed, Recorder, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
@@ -64,6 +65,26 @@ def test_after_a_power_cut_at_any_moment(places, depth, changes):
         put(tree, place)
         with explained(said):
             check(place / depth, done, expected, changes)
+
+
+def test_after_a_power_cut_a_new_team_gets_nothing_of_a_dropped_one(places, monkeypatch):
+    """A closed team with fewer files may be left. A team that is gone has left no tasks behind."""
+    monkeypatch.setattr(whole_team, "delete_trash", lambda directory: None)  # the model does not follow it
+    top = next(places)
+    store = FileStore(str(top / "root"))
+    make_team(store)
+    store.create("alpha", TASK, None, Task(title="first"))
+    update(store, "alpha", TEAM, "alpha", lambda team: team.having(state="closed"))
+    _, closed = store.get("alpha", TEAM, "alpha")
+    for done, said, tree in power_cuts(durable(top), top / "root", [lambda store: store.drop("alpha", TEAM, closed)]):
+        place = next(places)
+        put(tree, place)
+        with explained(said):
+            store = FileStore(str(place / "root"))
+            assert not (done and store.teams())
+            if not store.teams():
+                make_team(store)
+                assert list(store.scan("alpha", TASK, [])) == []
 
 
 def test_after_a_power_cut_a_task_is_found_by_the_label_that_it_had(places):

@@ -101,6 +101,8 @@ def move_to_trash(root: str, team: str) -> str:
             with suppress(FileNotFoundError):
                 os.rename(f"{root}/{part}/{team}", f"{trash}/{part}")
                 moved.append(part)
+                if part != _PARTS[-1]:  # a power cut must not bring these files back once the team is gone
+                    disk.sync_directory(f"{root}/{part}")
     except OSError as error:
         try:
             for part in moved:
@@ -113,7 +115,7 @@ def move_to_trash(root: str, team: str) -> str:
         with suppress(OSError):  # it may not have been made; an empty one hurts nobody
             os.rmdir(trash)
         raise disk.failed("remove", f"team {team} in {root}", error) from None
-    for part in moved:
+    for part in moved[-1:]:
         disk.confirm(f"{root}/{part}", f"{root}/{part}/{team}")
     return trash
 
