@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.clients import json_edits, known, own_entries
+from teams_cli.clients import known, own_entries
+from teams_cli.store import json_edits
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import TIMEOUT, make_team, program, tree
 from tests.support.terminal import Terminal
