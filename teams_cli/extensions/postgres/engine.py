@@ -49,7 +49,7 @@ _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
-_NEED_NOT_LAST = "SET LOCAL synchronous_commit TO off; "
+_ASYNCHRONOUSLY = "SET LOCAL synchronous_commit TO off; "
 _ADD_TO_HISTORY = f"""WITH next AS ({TAKE}), added AS (INSERT INTO history (team, position, entry)
         SELECT %s, last - %s + new.nth, new.entry::json
         FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth) RETURNING 1)
@@ -446,7 +446,7 @@ class PostgresStore(Store):
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[None], None]) -> None:
             note_answer(None)  # the commit may succeed although its reply is lost; this job has no other answer
-            connection.change(_NEED_NOT_LAST + _ADD_TO_HISTORY, [*to_count, *to_insert, change_id, team, *to_notify])
+            connection.change(_ASYNCHRONOUSLY + _ADD_TO_HISTORY, [*to_count, *to_insert, change_id, team, *to_notify])
 
         self.session.do_once(job)
 
