@@ -188,9 +188,8 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
         prefix = f"{session.branch}-"
         others = [name for name in changed_branches if name != session.branch and not name.startswith(prefix)]
         return f"git branch would change {others[0]}, which is not yours" if others else ""
-    if command in ("checkout", "switch") and any(
-        option.startswith(("-B", "-C")) or option == "--force-create" for option in options
-    ):
+    moves_branch = any(option.startswith(("-B", "-C")) or option == "--force-create" for option in options)
+    if command in ("checkout", "switch") and moves_branch:
         return f"git {command} would move a branch that may be another's"
     is_to_change = command == "push" or (command == "fetch" and any(":" in word for word in arguments[1:]))
     if is_to_change and first_argument.startswith((".", "/", "file://")):

@@ -229,9 +229,7 @@ def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
         StorageFailed: The origin can't be recorded. The worktree is removed again.
     """
     done = git.run(top, "worktree", "add", "--quiet", *words)
-    if done.returncode not in (0, *git.FATAL) and os.path.lexists(
-        path
-    ):  # git made it, and ended with the hook's status
+    if done.returncode not in (0, *git.FATAL) and os.path.lexists(path):  # git made it; the status is the hook's
         git.run(top, "worktree", "remove", "--force", path)
         why = f"the hook post-checkout of {top} failed in the worktree {path}: {git.why_failed(done)}"
         raise SetupFailed(why, "Mend the hook, and repeat the command.")
