@@ -404,7 +404,7 @@ def _results(blockers: list[dict[str, Any]]) -> list[str]:
     completed = [each for each in blockers if each.get("result") or each["status"] == "completed"]
     new = [each for each in completed if not each.get("shown")]
     lines = [blocker_line(each) for each in new]
-    if len(new) > _FEW:
+    if len(new) > 1:
         lines.append(f"what these were to do: teams show-task {','.join(each['id'] for each in new)}")
     if seen := [each["id"] for each in completed if each.get("shown")]:
         subject, pronoun = ("result", "it") if len(seen) == 1 else ("results", "them")
