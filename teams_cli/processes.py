@@ -242,6 +242,39 @@ def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
     return any(_is_own_program(pid, module) and wanted <= set(of_process(pid, "environ")) for pid in _all_pids())
 
 
+def environments_of_programs(entry: str) -> Iterator[dict[str, str]]:
+    """Yield the environments of the running programs whose environment has the *entry*, such as `TEAMS_AGENT_ID=bob`.
+    Programs of `teams` do not count, nor those that are stopped, or that outlived the process which started them.
+    """
+    for pid in _all_pids():
+        entries = of_process(pid, "environ")
+        if entry.encode(errors="surrogateescape") in entries and not _is_of_teams(pid) and _is_attended(pid):
+            pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in entries)
+            yield {name: value for name, _, value in pairs}
+
+
+def _is_of_teams(pid: int) -> bool:
+    words = of_process(pid, "cmdline")
+    return OWN_PROGRAM.encode() in words or b"teams_cli" in words or b"teams" in map(os.path.basename, words[:2])
+
+
+def _is_attended(pid: int) -> bool:
+    """Return whether the process is not stopped, and the process that started it is there. Otherwise a process of
+    another session, such as `init`, has adopted it.
+    """
+    try:
+        state, parent, session = _state_parent_session(pid)
+        return state not in ("T", "t", "Z") and _state_parent_session(parent)[2] == session
+    except (OSError, ValueError):  # it has ended
+        return False
+
+
+def _state_parent_session(pid: int) -> tuple[str, int, int]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
+    return state.decode(), int(parent), int(session)
+
+
 def process_started(pid: int) -> str:
     """Return the time at which the process was started, in clock ticks since the start of the machine; empty if there
     is no such process.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import environment
+from teams_cli import environment, errors
 from teams_cli.clients import environments
 from teams_cli.clock import of_epoch, parse_rfc3339, rfc3339, seconds_since
 from teams_cli.store.contract import Store
@@ -19,7 +19,7 @@ from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from teams_cli.teams.presence import Agent
@@ -149,8 +149,8 @@ def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str,
 
 
 _LONGEST_TURN = 3600.0
-"""How many seconds a turn counts as running without a sign of life. Some clients do not report that their user
-interrupted a turn.
+"""How many seconds a turn, or a program, counts as running without a sign of life. Some clients do not report that
+their user interrupted a turn, and an agent may leave a program behind.
 """
 _GIT_TIMEOUT = 10.0
 _MAX_NAMED = 20
@@ -166,15 +166,17 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     """Return the seconds since the newest trace of the owner's work. Return None if the owner's last sign of life, or
     its claim, is newer than any trace.
 
-    A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. If no
-    worktree of the owner is known, a change of a file that the task touches is a trace, in every checkout of the
-    repository that is not the worktree of another agent.
+    A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. If the
+    client reports no turns, a program that runs with the owner's name in its environment is a trace, such as a long
+    test. If no worktree of the owner is known, a change of a file that the task touches is a trace, in every checkout
+    of the repository that is not the worktree of another agent.
     """
     agent = presence.load(store, team, task.owner or "")
     last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
     if last_sign is None:
         return None
-    if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
+    may_be_in_turn = seconds_since(last_sign, store.now()) < _LONGEST_TURN
+    if may_be_in_turn and (presence.is_in_turn(agent) or (agent.pid is None and _runs_a_program(store, team, agent))):
         return 0.0
     checkout, is_own = _checkout(store, agent)
     # In a worktree, `.git` is a file that names the git directory. Its log changes with each commit, and whenever the
@@ -190,6 +192,26 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     if last_change <= parse_rfc3339(last_sign).timestamp():
         return None
     return max(0.0, store.now().timestamp() - last_change)
+
+
+def _runs_a_program(store: Store, team: str, agent: Agent) -> bool:
+    """Return whether a program runs on this machine whose environment names the agent, this team and this store."""
+    if (agent.host or "") not in ("", store.host):
+        return False
+    from teams_cli import processes
+
+    environments_of_agent = processes.environments_of_programs(f"TEAMS_AGENT_ID={agent.agent}")
+    return any(_is_for(environ, store, team) for environ in environments_of_agent)
+
+
+def _is_for(environ: Mapping[str, str], store: Store, team: str) -> bool:
+    """Return whether a `teams` with these environment variables would act in the *team* of this *store*."""
+    try:
+        root, _ = environment.root_directory(None, environ)
+    except errors.TeamsError:
+        return False
+    address = store.variables["TEAMS_STORE"]
+    return root == store.root and environ.get("TEAMS_STORE", address) == address and environ.get("TEAMS_TEAM") == team
 
 
 def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str, Any]]:

@@ -123,7 +123,8 @@ def silence(store: Store, team: Team, task: Task) -> float:
 
 def _task_in_words(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
     """Describe a task by its id, its owner, the time since its claim, and the seconds *silent* for which the owner has
-    been silent. If the owner's files have changed meanwhile, say when. Add how many of the tasks in *others* it blocks.
+    been silent. If the owner is at work nevertheless, say so, or when its files changed. Add how many of the tasks in
+    *others* it blocks.
     """
     held_for = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
     blocked_count = len(dependencies.waiting_for([task.id], others))
@@ -133,7 +134,8 @@ def _task_in_words(store: Store, task: Task, silent: float, others: Sequence[Tas
         from teams_cli.tasks import touching
 
         since_work = touching.seconds_since_work(store, task.team_name, task)
-        worked = "" if since_work is None else f"files changed {length(since_work)} ago"
+        if since_work is not None:
+            worked = f"files changed {length(since_work)} ago" if since_work else "at work"
     return f"{task.id} ({', '.join(filter(None, (task.owner, held_for, _silent_for(silent), worked, blocked)))})"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from teams_cli import processes
 from teams_cli.clock import later, rfc3339
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import claims
@@ -156,6 +157,34 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
         assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
         client.kill()
     assert cli.ok("claim-task", "1", agent="mia")["owner"] == "mia"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="programs are found through /proc")
+@pytest.mark.parametrize(
+    ("words", "other_variables", "is_sign"),
+    [
+        (["sleep", "60"], {}, True),
+        (["sleep", "60"], {"TEAMS_AGENT_ID": "mia"}, False),
+        (["sleep", "60"], {"TEAMS_HOME": "/elsewhere"}, False),
+        (["setsid", "sh", "-c", "sleep 60 & exit"], {}, False),  # it outlives the shell that started it
+    ],
+)
+def test_a_program_that_an_agent_runs_is_a_sign_of_life(
+    words: list[str], other_variables: dict[str, str], is_sign: bool, cli: Cli
+) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    silent(cli, since=rfc3339(later(cli.store().now(), -1200)))
+    of_bob = {"TEAMS_HOME": str(cli.root), "TEAMS_TEAM": "alpha", "TEAMS_AGENT_ID": "bob"}
+    mark = {"MARK": str(cli.root)}
+    program = subprocess.Popen(words, env={**os.environ, **of_bob, **other_variables, **mark})
+    try:
+        if words[0] == "setsid":
+            assert program.wait(TIMEOUT) == 0
+        assert cli("claim-task", "1", agent="mia").status == 11
+        assert bool(cli.store().get("alpha", TASK, "task-1")[0].in_grace) is not is_sign
+    finally:
+        processes.end_tagged(str(cli.root), [("KILL", 1.0)], "MARK")
+        program.wait(TIMEOUT)
 
 
 def test_an_announced_silence_ends_no_claim(cli: Cli) -> None:
