@@ -102,11 +102,10 @@ def _environments_above() -> Iterator[dict[str, str]]:
     """
     pid = os.getppid()
     while pid > 0:
-        pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in of_process(pid, "environ"))
-        yield {name: value for name, _, value in pairs}
+        yield variables_of(pid)
         if OWN_PROGRAM.encode() in of_process(pid, "cmdline"):
             return
-        pid = _parent(pid)
+        pid = parent_of(pid)
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
@@ -120,7 +119,13 @@ def of_process(pid: int | str, what: str) -> list[bytes]:
         return []
 
 
-def _parent(pid: int) -> int:
+def variables_of(pid: int) -> dict[str, str]:
+    """Return the environment with which the process *pid* was started; empty if the process can't be read."""
+    pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in of_process(pid, "environ"))
+    return {name: value for name, _, value in pairs}
+
+
+def parent_of(pid: int) -> int:
     """Return the id of the process's parent; 0 if the process has ended or can't be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

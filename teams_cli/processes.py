@@ -10,7 +10,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.clock import boot_id
-from teams_cli.environment import OWN_PROGRAM, of_process
+from teams_cli.environment import OWN_PROGRAM, of_process, parent_of, variables_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,15 +242,13 @@ def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
     return any(_is_own_program(pid, module) and wanted <= set(of_process(pid, "environ")) for pid in _all_pids())
 
 
-def environments_of_programs(entry: str) -> Iterator[dict[str, str]]:
-    """Yield the environments of the running programs whose environment has the *entry*, such as `TEAMS_AGENT_ID=bob`.
-    Programs of `teams` do not count, nor those that are stopped, or that outlived the process which started them.
+def environments_of_programs(variable: str, value: str) -> Iterator[dict[str, str]]:
+    """Yield the environments of the running programs whose environment has the *variable* with this *value*. Programs
+    of `teams` do not count, nor those that are stopped, or that outlived the process which started them.
     """
-    for pid in _all_pids():
-        entries = of_process(pid, "environ")
-        if entry.encode(errors="surrogateescape") in entries and not _is_of_teams(pid) and _is_attended(pid):
-            pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in entries)
-            yield {name: value for name, _, value in pairs}
+    for pid in _tagged(value, variable):
+        if not _is_of_teams(pid) and _is_attended(pid):
+            yield variables_of(pid)
 
 
 def _is_of_teams(pid: int) -> bool:
@@ -262,17 +260,11 @@ def _is_attended(pid: int) -> bool:
     """Return whether the process is not stopped, and the process that started it is there. Otherwise a process of
     another session, such as `init`, has adopted it.
     """
+    parent = parent_of(pid)
     try:
-        state, parent, session = _state_parent_session(pid)
-        return state not in ("T", "t", "Z") and _state_parent_session(parent)[2] == session
-    except (OSError, ValueError):  # it has ended
+        return not is_stopped(pid) and parent > 0 and os.getsid(pid) == os.getsid(parent)
+    except OSError:  # one of them has ended
         return False
-
-
-def _state_parent_session(pid: int) -> tuple[str, int, int]:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-    return state.decode(), int(parent), int(session)
 
 
 def process_started(pid: int) -> str:

@@ -43,8 +43,8 @@ def payload(
 
     A client adds this result to the end of the context of the next model call. A message is returned by every call
     until it is handled, but is marked as read by the first call. The result has the key `hint` until the caller has
-    announced itself. The key `more` counts the messages that did not fit; `read-messages` shows them. Messages whose
-    numbers are in *left_out* when the others are marked stay unread.
+    announced itself. The key `more` counts the messages that did not fit; `read-messages` shows them. *left_out* gets
+    the numbers of the messages for which the answer has no room; these stay unread.
     """
     # With a turn, the messages count as shown unasked. The number of the turn is not known here.
     selection = Selection(room=text.MOST_ANSWER)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Parts
+    from teams_cli.teams.presence import OnceShown
     from teams_cli.views.concerns import Wanted
 
     News = dict[str, Any]
@@ -162,25 +163,13 @@ def _complete_asked(call: Call) -> list[dict[str, Any]]:
 
 def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """Wait up to *wait* seconds for news that the caller should act on, and add the news to the answer."""
-    from teams_cli.views import concerns, steps
+    from teams_cli.views import steps
     from teams_cli.views.concerns import Wanted
 
-    def wait_for_news() -> News:
-        again, needed = steps.WAIT_A_WHILE, Wanted(needed=True)
-        return concerns.wait(
-            call.store,
-            call.team,
-            call.known_caller,
-            wait,
-            call.once_shown,
-            call.say,
-            needed,
-            again,
-            call.tending(),
-            call.left_out,
-        )
+    def wait_until_needed() -> News:
+        return wait_for_news(call, Wanted(needed=True), wait, steps.WAIT_A_WHILE)
 
-    return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_for_news))
+    return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_until_needed))
 
 
 def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
@@ -198,19 +187,34 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
     return call.try_to(find) or {}
 
 
-def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_for_news: Callable[[], News]) -> News:
-    """Show the *document* about a change at once, if possible. Then return the result of *wait_for_news*."""
+def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, find_news: Callable[[], News]) -> News:
+    """Show the *document* about a change at once, if possible. Then return the result of *find_news*."""
     is_shown_at_once = call.begin_answer(document)  # whatever ends the wait, the caller has seen the change
     if is_shown_at_once:
         call.words = words_of_news
         call.problems += call.record_shown()  # else the wait would end with news that was just shown
     try:
-        return wait_for_news()
+        return find_news()
     except errors.WaitRanOut as ran_out:
         if wait:
             call.remark = f"{ran_out.message}. {ran_out.state}".rstrip()
         call.set_next_step()
         return {}
+
+
+def wait_for_news(
+    call: Call, wanted: Wanted, timeout: float | None, again: str, once_shown: OnceShown | None = None
+) -> News:
+    """Wait until something in *wanted* concerns the caller, and return it. Meanwhile, landings are kept going.
+
+    *once_shown* takes the functions that mark the news as read; without it, they are called after the answer. *again*
+    is the command that the answer names for a longer wait.
+    """
+    from teams_cli.views import concerns
+
+    who = (call.store, call.team, call.known_caller)
+    note = once_shown or call.once_shown
+    return concerns.wait(*who, timeout, note, call.say, wanted, again, call.tending(), call.left_out)
 
 
 def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None, completed: Sequence[dict[str, Any]] = ()) -> News:
@@ -251,24 +255,16 @@ def _claim_after_waits(call: Call, wanted: Wanted, timeout: float | None, comple
     """Wait for news and claim a ready task like `wait_and_claim`. Tasks that are completed meanwhile are added to
     *completed*.
     """
-    from teams_cli.views import concerns, steps
+    from teams_cli.views import steps
     from teams_cli.views.concerns import Wanted
 
     began = time.monotonic()
-    tend = call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     remaining, reports_ready = timeout, True
     while True:
         awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
         notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
-        news = concerns.wait(
-            *(call.store, call.team, call.known_caller, remaining, notes.append),
-            say=call.say,
-            wanted=awaited,
-            again=again,
-            tend=tend,
-            left_out=call.left_out,
-        )
+        news = wait_for_news(call, awaited, remaining, again, notes.append)
         if _says_completable(news):
             completed += _complete_asked(call)
         if completed:

@@ -129,8 +129,8 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the message as JSON, with the recipients that may read it late or never: those that have yet to join
-    (*expected*), that were stopped, that mail does not resume now, or that were notified that all work is done.
+    """Return the message as JSON, with the recipients that may read it late or never. These have yet to join
+    (*expected*), were stopped, can't begin a turn now, or were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:

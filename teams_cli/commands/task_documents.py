@@ -398,8 +398,8 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 
 
 def _results(blockers: list[dict[str, Any]]) -> list[str]:
-    """Return lines with the results of the *blockers*. If many are new, a line says how to read what these tasks were
-    to do. Results that the reader was shown before are not repeated, but named in one line.
+    """Return lines with the results of the *blockers*. If several are new, a line has the command that shows what these
+    tasks were to do. Results that the reader was shown before are not repeated, but named in one line.
     """
     completed = [each for each in blockers if each.get("result") or each["status"] == "completed"]
     new = [each for each in completed if not each.get("shown")]

@@ -52,6 +52,7 @@ def _wait_for_anything(
     call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None
 ) -> dict[str, Any]:
     """Wait for any news for the caller. With *completed*, the wait also ends when that many more tasks are done."""
+    from teams_cli.commands import claims
     from teams_cli.views import concerns  # loads all that may concern anybody
 
     completed_in_all = None
@@ -61,24 +62,11 @@ def _wait_for_anything(
             completed_in_all += _completed_count(call)
     wanted = concerns.Wanted(needed, completed=completed_in_all)
     if claim:
-        from teams_cli.commands import claims
-
         return claims.wait_and_claim(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT_A_WHILE
     if completed is not None:
         again += f" --completed {completed}"
-    news = concerns.wait(
-        call.store,
-        call.team,
-        call.known_caller,
-        timeout,
-        call.once_shown,
-        call.say,
-        wanted,
-        again,
-        call.tending(),
-        call.left_out,
-    )
+    news = claims.wait_for_news(call, wanted, timeout, again)
     if completed_in_all is not None:
         call.try_to(lambda: _wait_on_for(news, completed_in_all - _completed_count(call)))
     return news

@@ -87,8 +87,8 @@ def read(
     if *once_shown* is None, or if the *selection* asks for handled messages too.
 
     A message that only informs becomes handled when it is marked. If the caller did not ask for the messages, *turn* is
-    the number of its turn. Messages whose numbers are in *left_out* when the others are marked stay unread. Errors of
-    damaged messages are appended to *problems*.
+    the number of its turn. *left_out* gets the numbers of the messages for which the answer has no room; these stay
+    unread. Errors of damaged messages are appended to *problems*.
     """
     agent = require(store, team_name, caller, "read-messages").name
     if once_shown is None or selection.handled:

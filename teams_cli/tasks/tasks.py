@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.names import id_of
+from teams_cli.names import id_of, is_id
 from teams_cli.records.field_types import TYPES
 from teams_cli.records.records import Owed, Record, field, shown
 from teams_cli.store.contract import Kind, Store
@@ -330,18 +330,24 @@ def why_failed(task: Task, lines: int = 3) -> str:
     return shown or "no reason was given"
 
 
+_AROUND_A_WORD = "`'\"()[].,:;!?"
+
+
 def mentioned(words: str) -> list[str]:
     """Return the ids of the tasks that a text mentions, in the order of the text. It may write them as `task-7`, `task
-    7`, or `tasks 7, 8 and 9`.
+    7`, or `tasks 7, 8 and 9`. Other words that begin with `task-` are returned too, because a task that another program
+    made may have a name in place of the number.
     """
     ids: dict[str, None] = {}
     counts = False  # whether a number would be that of a task
     for word in words.split():
-        name = word.strip("`'\"()[].,:;!?").lower()
+        name = word.strip(_AROUND_A_WORD).lower()
         number = name.removeprefix("task-")
         is_number = number.isascii() and number.isdecimal()
         if is_number and (counts or number != name):
             ids[f"task-{number}"] = None
+        elif is_id(own_name := word.strip(_AROUND_A_WORD), "task"):
+            ids[own_name] = None
         counts = name in ("task", "tasks") or (counts and (is_number or name in ("and", "or")))
     return list(ids)
 

@@ -200,8 +200,8 @@ def _runs_a_program(store: Store, team: str, agent: Agent) -> bool:
         return False
     from teams_cli import processes
 
-    environments_of_agent = processes.environments_of_programs(f"TEAMS_AGENT_ID={agent.agent}")
-    return any(_is_for(environ, store, team) for environ in environments_of_agent)
+    programs = processes.environments_of_programs("TEAMS_AGENT_ID", agent.agent)
+    return any(_is_for(environ, store, team) for environ in programs)
 
 
 def _is_for(environ: Mapping[str, str], store: Store, team: str) -> bool:

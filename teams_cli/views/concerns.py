@@ -80,8 +80,8 @@ def wait(
 
     *wanted* says which news ends the wait. *once_shown* takes the functions that mark the news as read; they are called
     after the answer. *say* shows a line during the wait, and *tend* is called before each look for news. *again* is the
-    command that the answer names for a longer wait. Messages whose numbers are in *left_out* when the others are marked
-    stay unread.
+    command that the answer names for a longer wait. *left_out* gets the numbers of the messages for which the answer
+    has no room; these stay unread.
 
     Raises:
         WaitRanOut: Nothing happened within *timeout* seconds.
@@ -114,8 +114,8 @@ def wait(
 
 class Lookout:
     """Looks for the facts and messages that concern the caller and that are *wanted*. With *waits*, the caller's record
-    shows other agents that it waits for work, unless unread mail ends the wait at once. Messages whose numbers are in
-    *left_out* when the others are marked as read stay unread.
+    shows other agents that it waits for work, unless unread mail ends the wait at once. *left_out* gets the
+    numbers of the messages for which the answer has no room; these stay unread.
     """
 
     def __init__(

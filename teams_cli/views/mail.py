@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.messages.messages import MESSAGE, Event, Message
-from teams_cli.names import HUMAN, SYSTEM, is_id
+from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.store.contract import Store, upsert
 from teams_cli.teams import presence
 
@@ -412,6 +412,4 @@ def _tasks_named(message: Message) -> set[str]:
         return set()
     from teams_cli.tasks import tasks  # long, and not needed to send a message
 
-    words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
-    with_a_name = {word for word in words if is_id(word, "task")}  # such as task-parser
-    return with_a_name.union(tasks.mentioned(message.message))
+    return set(tasks.mentioned(message.message))

@@ -36,8 +36,16 @@ _PATIENTLY = f"--wait {_PATIENCE}"
 _QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
 _SIGNS_OF_ASKING = (*_QUESTION_MARKS, "please", "tell me", "let me know")
 _SIGNS_OF_NO_NEED = (
-    *("no answer needed", "no reply needed", "needs no answer", "no need to answer", "no need to reply"),
-    *("unless you say", "unless you object", "unless i hear", "otherwise i go on", "i do not wait"),
+    "no answer needed",
+    "no reply needed",
+    "needs no answer",
+    "no need to answer",
+    "no need to reply",
+    "unless you say",
+    "unless you object",
+    "unless i hear",
+    "otherwise i go on",
+    "i do not wait",
 )
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
