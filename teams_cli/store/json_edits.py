@@ -29,18 +29,26 @@ def without_comments(text: str) -> str:
     return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
 
 
-def _blanked(pattern: re.Pattern[str], text: str) -> str:
+def _blanked(pattern: re.Pattern[str], text: str, joins_lines: bool = False) -> str:
     """Return the text with blanks in place of each match of the *pattern*, except strings. The pattern matches a string
-    as a whole, so that it matches nothing inside the string.
+    as a whole, so that it matches nothing inside the string. With *joins_lines*, line breaks between `/*` and `*/`
+    become blanks, too.
     """
 
     def replacement(match: re.Match[str]) -> str:
         if match[0].startswith('"'):
             return match[0]
-        # The lines of a comment that ends with `*/` become one, so that nothing is put between them.
-        return " " * len(match[0]) if match[0].startswith("/*") else re.sub(r"[^\r\n]", " ", match[0])
+        is_joined = joins_lines and match[0].startswith("/*")
+        return " " * len(match[0]) if is_joined else re.sub(r"[^\r\n]", " ", match[0])
 
     return pattern.sub(replacement, text)
+
+
+def _code_of(text: str) -> str:
+    """Return the text with blanks in place of comments. The lines of a comment become one, so that nothing is put
+    between them.
+    """
+    return _blanked(_COMMENT, text, joins_lines=True)
 
 
 def has_comments(text: str) -> bool:
@@ -74,7 +82,7 @@ def without_member(text: str, path: Path) -> str:
     container = _Container(bare, start)
     child = container.existing_child(path[-1])
     index = container.children.index(child)
-    code = _blanked(_COMMENT, text)  # it still has trailing commas, unlike `bare`
+    code = _code_of(text)  # it still has trailing commas, unlike `bare`
     comma_after = _comma_after(code, child.end)
     end = comma_after + 1 if comma_after >= 0 else child.end
     before_comma = text[child.end : comma_after] if comma_after >= 0 else ""
@@ -172,7 +180,7 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
         comment = text[start : container.close].rstrip(" \t\r\n")
         new_content = f"{comment}{newline}{inner_indent}{member}{newline}{outer_indent}"
         return f"{text[:start]}{new_content}{text[container.close :]}"
-    code = _blanked(_COMMENT, text)
+    code = _code_of(text)
     comma = _comma_after(code, last.end)
     # A comment behind the last value stays on its line.
     if comma >= 0:

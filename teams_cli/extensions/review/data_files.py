@@ -107,9 +107,8 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
     json.loads(text, object_pairs_hook=note_repeated_keys)
     for key in sorted(repeated):
         numbers = [number for number, line in enumerate(lines_of(text), 1) if json.dumps(key) in line]
-        yield _repeated_key(
-            path, numbers[-1] if numbers else 0, key
-        )  # the last of these lines has the value that counts
+        line = numbers[-1] if numbers else 0  # the last of these lines has the value that counts
+        yield _repeated_key(path, line, key)
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:

@@ -203,6 +203,12 @@ def test_lines_are_counted_as_git_counts_them(tmp_path: Path) -> None:
     assert "marked as still to do: a.py:7: TODO SERIOUS a.py:1: no [x]" in lines
 
 
+def test_a_comment_of_several_lines_moves_no_finding(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", BEFORE)
+    commit(repository, {"tsconfig.json": '{\n  /* one\n     two */\n  "a": 1,\n  "a": 2\n}\n'})
+    assert ("tsconfig.json", 5, "key-twice") in review(repository, tmp_path / "work", "parse").rules
+
+
 def test_findings_can_be_accepted(tmp_path: Path) -> None:
     """Findings can be accepted for a file, for a rule in a file, and by a comment in a line."""
     repository = make_repository(tmp_path / "repo", {"x": "1\n"})
