@@ -86,8 +86,13 @@ def _change_one(
     call: Call, task: str, edit: changes.Edit, files: list[str], wait: float | None
 ) -> tuple[Task, changes.Remarks]:
     """Apply the *edit* to one task, and attach the *files* as evidence. Before a task is completed, wait up to *wait*
-    seconds for the tasks that must end before it, and run its check.
+    seconds for the tasks that must end before it, and run its check. If the caller ends a task whose claim has expired,
+    and nobody has taken it, the caller first claims it again.
     """
+    if edit.status in ("completed", "failed") and tasks.get(call.store, call.team, task).status == "pending":
+        from teams_cli.tasks import claims
+
+        claims.claim_again(call.store, call.team, call.caller, task, edit.claim)
     if not (edit.status == "completed" or files):
         return changes.change_task(call.store, call.team, call.caller, task, edit)
     waited_for = _wait_for_predecessors(call, task, edit, wait) if wait else []

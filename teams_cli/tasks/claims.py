@@ -82,6 +82,22 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
     return task
 
 
+def claim_again(store: Store, team_name: str, caller: Caller | None, task_ref: str, claim: int | None) -> None:
+    """Claim the task for its former owner, who wants to finish it now, if its claim expired and nothing has happened to
+    it since. If the former owner may not have the task, or *claim* is not the number of that claim, do nothing.
+    """
+    task = tasks.get(store, team_name, task_ref)
+    loss = task.last_event
+    if task.status != "pending" or loss is None or loss.what != "expired" or claim not in (None, task.claim):
+        return
+    try:
+        standing = require(store, team_name, caller, "claim-task", task.id)
+        if loss.owner == standing.name:
+            take(store, standing.team, standing.caller, task)
+    except (errors.Conflict, errors.NotAllowed):  # the change itself is refused, and says why
+        return
+
+
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
     """Refuse a task that the caller can't claim now. The error says why, and what to do instead."""
     if task.status == IN_PROGRESS:

@@ -273,8 +273,8 @@ def is_left_to_former_owner(task: Task, name: str) -> bool:
     should if the former owner is another agent that lost the task only by its silence, and nothing has happened to the
     task since.
     """
-    last_event = next((note for note in reversed(task.notes) if note.added is None), None)  # added texts are no events
-    return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
+    loss = task.last_event
+    return loss is not None and bool(loss.silent) and loss.owner not in (None, name)
 
 
 def previous_loss(task: Task) -> Note | None:

@@ -280,6 +280,11 @@ class Task(Record):
         notes = [note.what for note in self.notes if note.claim == self.claim and note.what in kinds]
         return notes[-1:] == [COMPLETION_ASKED]
 
+    @property
+    def last_event(self) -> Note | None:
+        """The last note that is not an added text; None if nothing has happened to the task yet."""
+        return next((note for note in reversed(self.notes) if note.added is None), None)
+
     def was_claimed_by(self, agent: str) -> bool:
         """Whether the notes say that the agent once owned the task."""
         return any(note.by == agent and note.what == "claimed" for note in self.notes)

@@ -182,7 +182,8 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     """Return whether later events make a notice useless to the agent.
 
     * A message of a person or an agent is never outdated, nor is a notice of a release, because it says why.
-    * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again.
+    * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again or
+      has ended it.
     * A notice that a task can be completed is outdated if the agent no longer has the task.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
     * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
@@ -192,8 +193,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     if event in (Event.TASK_LOST, Event.TASK_TAKEN, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
-        has_task = task is not None and task.status == "in_progress" and task.owner == agent
-        return not has_task if event == Event.TASK_COMPLETABLE else has_task
+        if task is None or task.owner != agent:
+            return event == Event.TASK_COMPLETABLE
+        return event != Event.TASK_COMPLETABLE or task.status != "in_progress"
     if is_message(message.about or ""):  # somebody waits for an answer to it
         from teams_cli.messages import inboxes
 

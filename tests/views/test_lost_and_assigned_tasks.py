@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.cli import TIMEOUT, Cli, in_progress, lapse
+from tests.support.cli import TIMEOUT, Cli, add_tasks, in_progress, lapse
 from tests.support.waits import begin, ended, nothing
 
 
@@ -33,6 +33,22 @@ def test_an_agent_that_claims_its_lost_task_again_is_told_so_in_one_line(cli: Cl
     assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[1])
     assert said[3].startswith("next: teams update-task task-1 ") and len(said) == 4
     assert "no longer yours" not in cli("brief", agent="bob").stdout
+
+
+def test_a_late_result_counts_if_nobody_has_taken_the_task_since(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    for number in ("1", "2"):
+        cli.ok("claim-task", number, agent="bob")
+        lapse(cli.store(), f"task-{number}")
+    assert {task["status"] for task in cli.ok("get-tasks", agent="mia")} == {"pending"}
+    assert cli.refused("update-task", "1", "--status", "completed", "--claim", "7", agent="bob") == (11, "stale_claim")
+    done = cli("update-task", "1", "--status", "completed", "--result", "all of it", agent="bob")
+    assert "task-1: completed by bob: one" in done.stdout.splitlines()
+    assert "task-1 (one) is no longer yours" not in done.stdout + done.stderr
+    cli.ok("claim-task", "2", agent="mia")
+    assert cli.refused("update-task", "2", "--status", "completed", agent="bob") == (11, "stale_claim")
+    cli.ok("release-task", "2", agent="mia")
+    assert cli.refused("update-task", "2", "--status", "completed", agent="bob") == (11, "stale_claim")
 
 
 def test_the_leader_hears_whose_task_it_released_and_the_late_owner_what_to_do(cli: Cli) -> None:
