@@ -157,5 +157,5 @@ def of_closed(store: Store, team: str, tasks_in_brackets: str = "") -> errors.Wr
     by = f", by {closer}" if closer else ""
     return errors.WrongState(
         f"team {team} is closed{by}{tasks_in_brackets}",
-        f"To reopen it (leader or human): teams restore-team {team}. Else you are done.",
+        f"You are done. Only if it must go on (leader or human): teams restore-team {team}",
     )

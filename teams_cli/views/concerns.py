@@ -17,6 +17,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
+from teams_cli.text import counted
 from teams_cli.views import mail, steps, work
 from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
@@ -225,9 +226,7 @@ class Lookout:
         elif (former := team.find(name)) and former.stopped_by:
             raise errors.WrongState(f"{name} was shut down", "You are done.")
         if team.state == "closed":
-            from teams_cli.tasks import overviews
-
-            overviews.refuse_closed(self.store, team)
+            self._refuse_closed(team, is_stranger)
         if is_stranger:
             text = f"team {team.name} exists, and {name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, name))], [], lambda: steps.WAIT)
@@ -247,6 +246,17 @@ class Lookout:
             self.once_shown(note)
         news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
         return {**news, "moreMessages": self._unshown} if self._unshown else news
+
+    def _refuse_closed(self, team: Team, is_stranger: bool) -> None:
+        """Refuse to wait in the closed team. Unread messages, which may say why it was closed, are named first."""
+        from teams_cli.tasks import overviews
+
+        try:
+            overviews.refuse_closed(self.store, team)
+        except errors.WrongState as closed:
+            if not is_stranger and (unread := len(self._mailbox().unread())):
+                closed.hint = f"Read {counted(unread, 'message')} first: teams read-messages. {closed.hint}"
+            raise
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
         """Return the facts and the messages to show, and add functions that record what was shown to `self._notes`."""

@@ -15,9 +15,19 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     assert answer.status == 11
     assert answer.stderr == (
         f"teams: team {ALPHA} is closed, by lea (0 of 1 tasks completed)\n"
-        f"  To reopen it (leader or human): teams restore-team {ALPHA}. Else you are done.\n"
+        f"  You are done. Only if it must go on (leader or human): teams restore-team {ALPHA}\n"
     )
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
+
+
+def test_a_wait_in_a_closed_team_names_the_messages_that_say_why(cli: Cli) -> None:
+    cli.ok("send-message", "lea,bob", "we stop here for today", agent="human")
+    cli.ok("close-team", agent="human")
+    refused = cli("wait", "--needed", agent="lea")
+    assert refused.status == 11
+    assert "  Read 1 message first: teams read-messages. You are done. Only if it must go on" in refused.stderr
+    assert "we stop here for today" in cli("read-messages", agent="lea").stdout
+    assert "read-messages" not in cli("wait", agent="lea").stderr
 
 
 def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(cli: Cli) -> None:
