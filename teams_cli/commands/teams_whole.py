@@ -229,6 +229,7 @@ COMMANDS = in_group(
         traits="moves",
         held="",
         example="close-team",
+        want="end the team when its work is done",
         also="archive-team end-team close",
     ),
     Command(

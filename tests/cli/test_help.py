@@ -24,14 +24,14 @@ def test_the_guide_shows_the_commands_that_carry_the_work(cli: Cli) -> None:
     assert (bare.status, help.status, help.stderr) == (2, 0, "")
     assert bare.stdout == help.stdout == cli("--help").stdout
     shown = commands_in(help.stdout)
-    assert len(shown) == 12 and "claim-task" in shown and "ask-others" not in shown
+    assert len(shown) == 13 and "claim-task" in shown and "ask-others" not in shown
     whole = cli("help", "--all").stdout
     assert commands_in(whole) == {command.name for command in EVERY}
     assert "\nQuestions (off in this team; " in whole and "\nTasks\n" in whole
     cli.ok("set", "broadcast", "agents", agent="lea")
     assert "ask-others" in commands_in(cli("help").stdout) and "(off in" not in cli("help", "--all").stdout
     cli.ok("set", "broadcast", "false", agent="lea")
-    assert shown - commands_in(cli("help", agent="bob").stdout) == {"create-task", "spawn-team"}
+    assert shown - commands_in(cli("help", agent="bob").stdout) == {"close-team", "create-task", "spawn-team"}
     one = cli("help", "claim-task").stdout
     assert one == cli("claim-task", "--help").stdout == cli("claim-task", "-h").stdout
     assert one.startswith("Usage: teams claim-task [ID] [OPTIONS]\n") and "--next" in one and "\nExit 11: " in one
