@@ -31,6 +31,10 @@ work.
 """
 _ROOM_FOR_TEXTS = 4000
 """The maximum number of characters of other tasks' descriptions that a claim shows."""
+_WORTH_LEAVING_OUT = 200
+"""The least number of characters that a claim leaves out because they also stand in the owner's last task."""
+_HINT_AT_TEXT = 60
+"""How many characters of a text that is left out the claim shows, so that the owner knows what it is."""
 _NEWEST = 2
 """How many of the commits that the worktree lacks are named at most."""
 _SUBJECT = 60
@@ -184,14 +188,16 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
 
     Descriptions of other tasks stay only if the owner was not shown them yet and there is room. Lines that are also in
-    the description of the *task* are removed from them.
+    the description of the *task* are removed from them. The description of the *task* stays, but `sameText` says which
+    of its lines are also in the last task that the owner was shown.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
     results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
     others = [row for key in ("mentions", "afterTasks") for row in document.get(key, ()) if "description" in row]
     texts = {f"text:{row['id']}:{crc32(row['description'].encode()):x}": row for row in others}
-    unexplained = call.unexplained(*rules, *results, *texts)
+    document.update(_same_text(call, task))
+    unexplained = call.unexplained(*rules, *results, *texts, _key_of_shown(task))
     if explain := [rule.partition(":")[0] for rule in rules if rule in unexplained]:
         document["explain"] = explain
     for key, row in results.items():
@@ -205,6 +211,39 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
         if key in unexplained and description and room > 0:
             row["description"] = text.clipped(description, room, f" (all of it: teams show-task {row['id']})")
             room -= len(description)
+
+
+def _key_of_shown(task: Task) -> str:
+    """Return the key that records that the owner of the task was shown its text as it is now."""
+    return f"own:{task.id}:{crc32((task.description or '').encode()):x}"
+
+
+def _same_text(call: Call, task: Task) -> dict[str, Any]:
+    """Return, under `sameText`, how many of the `first` and of the `last` lines of the task's description are also in
+    the `task` that the caller was shown last, and thus need not be shown again. Return an empty dictionary if they are
+    short, or if that task is this one or was edited since.
+    """
+    keys = [key for key in presence.load(call.store, call.team, call.agent).explained or () if key.startswith("own:")]
+    shown = keys[-1].split(":")[1] if keys else task.id
+    if shown == task.id:
+        return {}
+    last_task = tasks.get(call.store, call.team, shown)
+    if _key_of_shown(last_task) != keys[-1]:
+        return {}
+    lines, before = (task.description or "").splitlines(), (last_task.description or "").splitlines()
+    first = _common(lines, before)
+    last = _common(lines[first:][::-1], before[first:][::-1])
+    if len("".join(lines[:first])) < _WORTH_LEAVING_OUT:
+        first = 0
+    if len("".join(lines[len(lines) - last :])) < _WORTH_LEAVING_OUT:
+        last = 0
+    return {"sameText": {"task": shown, "first": first, "last": last}} if first or last else {}
+
+
+def _common(lines: list[str], others: list[str]) -> int:
+    """Return how many of the first lines are the same in both lists."""
+    shorter = min(len(lines), len(others))
+    return next((number for number in range(shorter) if lines[number] != others[number]), shorter)
 
 
 def unshown_pages(call: Call) -> dict[str, Any]:
@@ -311,7 +350,23 @@ def _lease(task: dict[str, Any]) -> list[str]:
 
 
 def text_lines(task: dict[str, Any]) -> Parts:
-    return present(*text.quoted(task.get("description")), f"run: {task['run']}" if "run" in task else None)
+    return present(*_description(task), f"run: {task['run']}" if "run" in task else None)
+
+
+def _description(task: dict[str, Any]) -> list[str]:
+    """Return the lines of the task's description. Those that it was shown with another task are one line."""
+    same, lines = task.get("sameText"), (task.get("description") or "").splitlines()
+    if same is None:
+        return text.quoted(task.get("description"))
+
+    def left_out(part: list[str]) -> list[str]:
+        begin = text.clipped_line("\n".join(part), _HINT_AT_TEXT)
+        count = f"{text.counted(len(part), 'line')} as in {same['task']}"
+        return [f"({count}: {begin}; all: teams show-task {task['id']})"] if part else []
+
+    first, rest = lines[: same["first"]], lines[same["first"] :]
+    own, last = rest[: len(rest) - same["last"]], rest[len(rest) - same["last"] :]
+    return [*left_out(first), *text.quoted("\n".join(own).strip("\n")), *left_out(last)]
 
 
 def after_line(task: dict[str, Any]) -> list[str]:

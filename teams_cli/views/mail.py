@@ -193,9 +193,10 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     if event in (Event.TASK_LOST, Event.TASK_TAKEN, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
-        if task is None or task.owner != agent:
-            return event == Event.TASK_COMPLETABLE
-        return event != Event.TASK_COMPLETABLE or task.status != "in_progress"
+        own_task = task if task is not None and task.owner == agent else None
+        if event == Event.TASK_COMPLETABLE:
+            return own_task is None or own_task.status != "in_progress"
+        return own_task is not None
     if is_message(message.about or ""):  # somebody waits for an answer to it
         from teams_cli.messages import inboxes
 

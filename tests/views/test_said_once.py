@@ -104,6 +104,23 @@ def test_results_that_were_shown_share_one_line(cli: Cli) -> None:
     assert "\nresults of task-1, task-2: you have seen them (teams show-task task-1,task-2)\n" in claimed
 
 
+def test_rules_that_stand_in_the_last_task_too_are_not_shown_again(cli: Cli) -> None:
+    rules = "Rules:\n" + "".join(f"- rule {number} of the team is long enough\n" for number in range(6))
+    for number in range(5):
+        cli.ok("create-task", f"t{number}", "--description", f"Part {number}.\n\n{rules}", agent="lea")
+    assert "- rule 5" in cli("claim-task", "1", agent="bob").stdout
+    ending = ("update-task", "--status", "completed", "--next")
+    begin = "Rules: - rule 0 of the team is long enough - rule 1 of the …"
+    left_out = f"\n  Part 1.\n(8 lines as in task-1: {begin}; all: teams show-task task-2)\n"
+    answer = cli(*ending, "1", agent="bob").stdout
+    assert left_out in answer and "- rule 5" not in answer
+    assert "- rule 5" in cli("show-task", "2", agent="bob").stdout
+    assert "- rule 5" in cli("claim-task", "2", agent="bob").stdout  # the agent may have forgotten it
+    assert cli.ok(*ending, "2", agent="bob")["claimed"]["description"].startswith("Part 2.\n\nRules:\n- rule 0")
+    cli.ok("join-team", agent="bob")
+    assert "- rule 5" in cli(*ending, "3", agent="bob").stdout
+
+
 def test_an_agent_that_joins_again_is_shown_its_task_once(cli: Cli) -> None:
     """The task's whole text and the results of its blockers come with the claim, or in the first brief after
     joining.
