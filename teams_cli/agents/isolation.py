@@ -199,14 +199,22 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
     return ""
 
 
+_LONG_OPTIONS = ("--copy", "--delete", "--force", "--move")
+"""Options of `git branch` that change existing branches. The first letter of each is its short form."""
+
+
 def _changed_branches(options: set[str], arguments: list[str]) -> list[str]:
-    """Return the branches that exist and that `git branch` would change, given its options and its *arguments*."""
+    """Return the existing branches, if there are any, that `git branch` would delete, rename, move or overwrite with
+    these options and *arguments*.
+    """
     letters = {letter for option in options if not option.startswith("--") for letter in option[1:]}
-    if letters & set("dDmM") or options & {"--delete", "--move"}:
+    long_names = [option for option in options if option.startswith("--")]
+    letters |= {long[2] for long in _LONG_OPTIONS for name in long_names if long.startswith(name)}  # git shortens them
+    if letters & set("dDmM"):
         return arguments
-    if "C" in letters or ("--copy" in options and options & {"--force", "-f"}):
+    if "C" in letters or letters >= {"c", "f"}:
         return arguments[-1:]  # the others are only read
-    if "f" in letters or "--force" in options:
+    if "f" in letters:
         return arguments[:1]
     return []
 
