@@ -127,14 +127,14 @@ def worktrees(directory: str) -> list[str]:
 
 
 def _with_main_checkout(directory: str, lines: list[str]) -> list[str]:
-    """Return the *lines* with the path of the main checkout. For a submodule, and for a repository whose data is not in
-    `.git`, git lists the directory with the data instead. It stays if neither core.worktree nor *directory*, from which
-    they were listed, says where the checkout is.
+    """Return the *lines* of `git worktree list`, run in *directory*, with the path of the main checkout first. For a
+    submodule, and for a repository whose data is not in `.git`, git lists the directory with the data instead. This
+    directory stays if git does not know the checkout that belongs to it.
     """
     main = lines[0].removeprefix("worktree ")
     if lines[1:2] == ["bare"] or not os.path.isdir(main) or os.path.lexists(f"{main}/.git"):
         return lines
-    for place in (main, directory):
+    for place in (main, directory):  # in `main`, git knows the checkout from core.worktree
         top, _, data = output_of(place, "rev-parse", "--show-toplevel", "--absolute-git-dir").partition("\n")
         if top and os.path.realpath(data) == os.path.realpath(main):
             return [f"worktree {top}", *lines[1:]]

@@ -271,9 +271,9 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
         unpaused = resuming.without_pause(session)
-        # A pause has its reason in `failure`; a failed turn has its own failure there, which stays.
-        is_reason_of_pause = session.state == "paused" and unpaused.outcome == "completed"
-        return unpaused.having(failure=None) if is_reason_of_pause else unpaused
+        # `failure` has the reason of a pause or, if the last turn failed, the reason of that. Only the latter stays.
+        last_turn_failed = unpaused.outcome != "completed"
+        return unpaused.having(failure=None) if session.state == "paused" and not last_turn_failed else unpaused
 
     before, after = update(store, team_name, SESSION.even_in_closed_team, agent, resumed)
     if before is not after:

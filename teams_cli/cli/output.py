@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Write the *document* of an answer to *out*. *words* makes the text from it; if None, the function that the
-    command declares does.
+    """Write the *document* of an answer to *out*. *words* is the function that makes the text of
+    it; by default, it is the function that the command declares.
     """
     if as_json:
         out.write(dumps(document) + "\n")

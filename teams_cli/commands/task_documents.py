@@ -39,7 +39,7 @@ _NEWEST = 2
 """How many of the commits that the worktree lacks are named at most."""
 _SUBJECT = 60
 _A_WHILE = 60.0
-"""After this many seconds since its claim, an owner may have forgotten what it did."""
+"""After this many seconds since its claim, an owner that claims the task again may have forgotten what it did."""
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
@@ -130,8 +130,9 @@ def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON for its new owner. It includes the results of its blockers, the previous owner, and the
-    pages that the caller has not read.
+    """Return the task as JSON for its new owner, with all that the owner needs to begin: the results of its blockers,
+    the tasks that it names, its approved plan, unread pages, who works on the same files, and the commits that the
+    caller's worktree lacks. If another agent lost the task, the answer also names this agent and its uncommitted files.
 
     Also set the next step: to complete the task. If the task needs a plan and none is approved, the next step is to
     propose a plan.
@@ -154,14 +155,22 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
     call.try_to(lambda: document.update(_missing_commits(call)))
-    loss = leases.previous_loss(task)
-    if loss is None:
-        held_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
-        return document | (_uncommitted(call, task, call.agent) if held_for > _A_WHILE else {})
-    document |= _uncommitted(call, task, loss.owner or "")
+    if loss := leases.previous_loss(task):
+        document |= _uncommitted(call, task, loss.owner or "") | _loss_document(call, loss)
+    elif task.claimed_at is not None and seconds_since(task.claimed_at, call.store.now()) > _A_WHILE:
+        document |= _uncommitted(
+            call, task, call.agent
+        )  # the caller had claimed it before, and may have forgotten them
+    return document
+
+
+def _loss_document(call: Call, loss: Note) -> dict[str, Any]:
+    """Return, under `takenOver`, how the previous owner lost the task, as the note *loss* says, and its last signs of
+    life.
+    """
     taken_over = {"from": loss.owner, "how": loss.what, "at": loss.at, "reason": loss.reason, "cause": loss.cause}
     call.try_to(lambda: taken_over.update(_last_signs_of_owner(call, loss)))
-    return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
+    return {"takenOver": {key: value for key, value in taken_over.items() if value is not None}}
 
 
 def _missing_commits(call: Call) -> dict[str, Any]:

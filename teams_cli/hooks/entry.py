@@ -221,11 +221,13 @@ def _answer_other_event(
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
-    """Return whether the client may join its team now: when it starts or, if it had no team then, at a prompt."""
+    """Return whether the client may join its team now. It may join at its start. If its agent has no terminal yet, for
+    example because there was no team at its start, it may also join at a prompt.
+    """
     may_begin = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
     if not may_begin or not standpoint.has_team:
         return False
-    # A team that is only known because it is the only one is not joined by every client.
+    # Something must name the agent or the team. That there is only one team is no reason to join it.
     return bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))
 
 

@@ -376,16 +376,16 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
 
 
 def _held_to(inbox: Inbox, last: int, keeps_later: bool) -> Inbox:
-    """Return the inbox with a position that fits a log whose last message is *last*. Unless *keeps_later* is true, all
-    messages after *last* are removed from it.
+    """Return the inbox with a position that fits a log whose last message is *last*. The position is the number of the
+    last message that the inbox has seen. Unless *keeps_later* is true, all messages after *last* are removed.
     """
     if inbox.highest_number() <= last:  # another process corrected it
         return inbox
     position = inbox.up_to
     if position > last:
         listed = inbox.listed_numbers()
-        # If all listed messages come after the log, the entries of earlier ones may have been dropped, so these count
-        # as handled. An inbox that lists nothing never had a message, so every message to it in the log is new.
+        # An inbox that lists only later messages may have dropped the entries of earlier ones that were handled. So all
+        # messages of the log count as seen. An inbox that lists nothing never had a message, so all of them are new.
         position = max((number for number in listed if number <= last), default=last if listed else 0)
     if keeps_later:
         return inbox.having(up_to=position)

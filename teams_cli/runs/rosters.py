@@ -128,11 +128,11 @@ class _Launch:
         if self.roster.rules is not None:
             settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
         for member in self.roster.members:
-            description = self.descriptions.get(member.role)  # of a role that only a file for agents describes
+            description = self.descriptions.get(member.role)  # only if a file describes an agent of this role
             role = roles.role_for(member.role, self._load_team(), self.caller.config)
             if role is None and description is not None:
                 role_definitions.define(self.store, self.team, self.caller, member.role, description=description)
-            roles.known_role(member.role, self._load_team(), self.caller.config)
+            roles.known_role(member.role, self._load_team(), self.caller.config)  # refuses a role that is still unknown
         missing_pages = [key for key in self.roster.pages if pages.find(self.store, self.team, key) is None]
         for key in missing_pages:  # a page that the team has changed since is left alone
             pages.share(self.store, self.team, self.caller, key, self.roster.pages[key], 0)

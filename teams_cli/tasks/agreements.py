@@ -112,5 +112,5 @@ def lacking(store: Store, team: str, task: Task) -> str:
             return f"{task.id} and {other_id} have to agree first"
         missing = [name for name in owners([task, other]) if name not in page.agreed_by]
         if missing:
-            return f"{', '.join(missing)} has not confirmed {page.key}"
+            return f"{page.key} is not confirmed by {', '.join(missing)}"
     return ""

@@ -133,17 +133,15 @@ def _notes_of_others(task: Task, owner: str, kinds: Collection[str]) -> list[Not
     return [note for note in notes if note.by not in (None, owner)]
 
 
-def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> tuple[Mailbox, set[int]]:
+def _unread_notices(store: Store, team: str, name: str, *parts: str) -> tuple[Mailbox, set[int]]:
     """Return the mailbox of the member *name*, and the numbers of the notices in it whose uids contain one of the
-    *uid_prefixes*, and which the member has neither read nor been shown.
+    *parts*, and which the member has neither read nor been shown.
     """
     from teams_cli.messages import inboxes
 
     last_shown = presence.load(store, team, name).told_to or 0
     numbers = {
-        number
-        for number, uid, _ in store.envelopes(team, MESSAGE, last_shown)
-        if any(prefix in uid for prefix in uid_prefixes)
+        number for number, uid, _ in store.envelopes(team, MESSAGE, last_shown) if any(part in uid for part in parts)
     }
     mailbox = inboxes.Mailbox(store, team, name)
     return mailbox, numbers.intersection(mailbox.unread(quiet=True))

@@ -294,8 +294,8 @@ def awaits_shutdowns(store: Store, team_name: str, name: str) -> bool:
     """Return whether the agent *name* still waits for answers to its requests to shut down: a member has not decided
     yet, or has approved and the notice of this is not sent yet.
 
-    The requests are read before the team, and whoever calls this reads the mail afterwards. So an answer that arrives
-    meanwhile is not missed: it is either in the team's list of unsent notices or in the mail.
+    The requests are read before the team's record, and the caller must read the mail after that. Then no answer that
+    arrives meanwhile is missed: it is either in the team's list of unsent notices or in the mail.
     """
     from teams_cli.membership import shutdowns
 

@@ -90,7 +90,7 @@ def test_two_owners_agree_with_a_command_each(tmp_path: Path) -> None:
     assert "next: teams agree 1,2 --version 1" in asked
     cli("agree", "2,1", "--text", "bob: Editor.edit; mia: main", agent="mia")
     assert cli.refused("agree", "1,2", "--version", "1", agent="bob") == (11, "stale_version")
-    assert "mia has not confirmed" not in cli("update-task", "2", "--status", "completed", agent="mia").stderr
+    assert "confirmed by mia" not in cli("update-task", "2", "--status", "completed", agent="mia").stderr
     assert cli("show-task", "2", "--json", agent="mia").json["status"] == "in_progress"
     page = cli("agree", "1,2", "--version", "2", "--json", agent="bob").json
     assert page["author"] == "mia" and page["agreed"] == ["bob"] and page["version"] == 2

@@ -258,7 +258,7 @@ class PostgresStore(Store):
             if len(locked) < len(keys):  # only records that still have their revision were locked
                 connection.roll_back()
                 raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Read it again.")
-            note_answer(None)  # the commit may succeed although its reply is lost; this job has no other answer
+            note_answer(None)  # this job answers nothing; from here on, the change may be committed
             values = [keys, labels, bodies, team, kind.name]
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
 

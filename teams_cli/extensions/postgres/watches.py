@@ -200,7 +200,9 @@ class HostWatch:
         return attached
 
     def _connected(self) -> Watch:
-        """Return a watch without a watcher. It listens to the server or, if only a pooler can be reached, polls."""
+        """Return a watch with a connection of its own, for when the watcher of this machine can't be used. The watch
+        listens to the server or, if only a pooler can be reached, polls.
+        """
         team, channels, topics = self._request
         if not self._server.listens_elsewhere:
             connection, direct = listen(self._server, channels)

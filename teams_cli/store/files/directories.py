@@ -189,8 +189,8 @@ def noted_number(names: Iterable[str]) -> int:
 
 
 def numbers_given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
-    """Return two numbers for a directory with these file *names*: the highest that is noted, and the highest that a
-    record has. The higher of the two was given last.
+    """Return two numbers for a directory with these file *names*: the highest number that a note in the directory says
+    was given to a record, and the highest number of a record. The higher of the two is the one that was given last.
     """
     numbers = (kind.number_in(name[:-5]) for name in names if name.endswith(".json"))
     return noted_number(names), max(numbers, default=0)
@@ -479,8 +479,8 @@ def keys_labelled(index: str, directories: Collection[str], labels: Collection[s
 
 
 def keys_by_label(index: str, directories: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
-    """Return, by label, the keys of the records whose files have these *names*. Under "" are the records without a
-    mark, and those with marks of several labels. *directories* are the names of all directories in the index.
+    """Return, by label, the keys of the records whose files have these *names*. Records that the *index* lists under
+    no label, or under several, are under "". *directories* are the names of all directories in the index.
     """
     marked_by_label: dict[str, list[str]] = {}
     for directory in directories:

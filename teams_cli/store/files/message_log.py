@@ -408,7 +408,7 @@ class Packed(dict[str, bytes]):
 
     @property
     def announced(self) -> int:
-        """Return the number of messages that the heading of the file names; 0 if it names no number."""
+        """Return how many messages the file has according to its heading; 0 if the heading does not say."""
         words = self.heading.decode("ascii", "replace").split(" ")  # such as "messages to number 999, 999 of them"
         count = words[4] if len(words) > 4 else ""
         return int(count) if count.isdecimal() else 0
