@@ -33,6 +33,8 @@ _ROOM_FOR_TEXTS = 4000
 """The maximum number of characters of other tasks' descriptions that a claim shows."""
 _WORTH_LEAVING_OUT = 200
 """The least number of characters that a claim leaves out because they also stand in the owner's last task."""
+_WORTH_NAMING_ONCE = 60
+"""A line of at least this many characters is shown once, although several texts in the answer have it."""
 _HINT_AT_TEXT = 60
 """How many characters of a text that is left out the claim shows, so that the owner knows what it is."""
 _NEWEST = 2
@@ -72,9 +74,10 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False) -> dict[str, Any]:
     """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`. With
-    *has_texts*, include the descriptions of the latter, unless there are many.
+    *has_texts*, include the descriptions of several blockers, and those of the latter unless there are many.
     """
-    blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
+    blocked_by = document.get("blockedBy", ())
+    blockers = [_row_of(call, key, has_texts and len(blocked_by) > 1) for key in blocked_by]
     open_after = document.get("openAfter", ())
     after = [_row_of(call, key, has_texts and len(open_after) <= _FEW) for key in open_after]
     return document | ({"blockers": blockers} if blockers else {}) | ({"afterTasks": after} if after else {})
@@ -196,16 +199,17 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
 
-    Descriptions of other tasks stay only if the owner was not shown them yet and there is room. Lines that are also in
-    the description of the *task* are removed from them. The description of the *task* stays, but `sameText` says which
-    of its lines are also in the last task that the owner was shown.
+    Descriptions of other tasks stay only if the owner was not shown them yet and there is room; `textLeftOut` marks
+    blockers for which there was none. Lines that are also in the *task*, or in the last task that the owner was shown,
+    are removed from them. The description of the *task* stays, but `sameText` says which of its lines are in both.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
     results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
-    others = [row for key in ("mentions", "afterTasks") for row in document.get(key, ()) if "description" in row]
+    others = [row for row in _rows_of_others(document) if "description" in row]
     texts = {f"text:{row['id']}:{crc32(row['description'].encode()):x}": row for row in others}
-    document.update(_same_text(call, task))
+    last_shown = _last_shown(call, task)
+    document.update(_same_text(task, last_shown))
     unexplained = call.unexplained(*rules, *results, *texts, _key_of_shown(task))
     if explain := [rule.partition(":")[0] for rule in rules if rule in unexplained]:
         document["explain"] = explain
@@ -213,13 +217,27 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
         if key not in unexplained:
             row["shown"] = True
     room = _ROOM_FOR_TEXTS
-    lines_of_task = (task.description or "").splitlines()
+    known_lines = {line for each in (task, last_shown) if each for line in (each.description or "").splitlines()}
+    blockers_with_new_text = [
+        row for row in document.get("blockers", ()) if "description" in row and "shown" not in row
+    ]
     for key, row in texts.items():
-        lines = [line for line in row.pop("description").splitlines() if line not in lines_of_task]
-        description = "\n".join(lines)
-        if key in unexplained and description and room > 0:
+        lines = [line for line in row.pop("description").splitlines() if line not in known_lines]
+        is_alone = blockers_with_new_text == [row]  # the result of a single task says enough
+        if key not in unexplained or not lines or is_alone or "shown" in row:
+            continue
+        if room > 0:
+            description = "\n".join(lines)
             row["description"] = text.clipped(description, room, f" (all of it: teams show-task {row['id']})")
             room -= len(description)
+            known_lines.update(line for line in lines if len(line) >= _WORTH_NAMING_ONCE)
+        elif row in blockers_with_new_text:
+            row["textLeftOut"] = True
+
+
+def _rows_of_others(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in the *document* of a task that are about other tasks."""
+    return [row for key in ("mentions", "afterTasks", "blockers") for row in document.get(key, ())]
 
 
 def _key_of_shown(task: Task) -> str:
@@ -227,26 +245,30 @@ def _key_of_shown(task: Task) -> str:
     return f"own:{task.id}:{crc32((task.description or '').encode()):x}"
 
 
-def _same_text(call: Call, task: Task) -> dict[str, Any]:
-    """Return, under `sameText`, how many of the `first` and of the `last` lines of the task's description are also in
-    the `task` that the caller was shown last, and thus need not be shown again. Return an empty dictionary if they are
-    short, or if that task is this one or was edited since.
-    """
+def _last_shown(call: Call, task: Task) -> Task | None:
+    """Return the task that the caller was shown last with its text as it is now; None if that is this *task*."""
     keys = [key for key in presence.load(call.store, call.team, call.agent).explained or () if key.startswith("own:")]
     shown = keys[-1].split(":")[1] if keys else task.id
     if shown == task.id:
-        return {}
+        return None
     last_task = tasks.get(call.store, call.team, shown)
-    if _key_of_shown(last_task) != keys[-1]:
+    return last_task if _key_of_shown(last_task) == keys[-1] else None
+
+
+def _same_text(task: Task, last_shown: Task | None) -> dict[str, Any]:
+    """Return, under `sameText`, how many of the `first` and of the `last` lines of the task's description are also in
+    the task *last_shown*, and thus need not be shown again. Return an empty dictionary if they are short.
+    """
+    if last_shown is None:
         return {}
-    lines, before = (task.description or "").splitlines(), (last_task.description or "").splitlines()
+    lines, before = (task.description or "").splitlines(), (last_shown.description or "").splitlines()
     first = _common(lines, before)
     last = _common(lines[first:][::-1], before[first:][::-1])
     if len("".join(lines[:first])) < _WORTH_LEAVING_OUT:
         first = 0
     if len("".join(lines[len(lines) - last :])) < _WORTH_LEAVING_OUT:
         last = 0
-    return {"sameText": {"task": shown, "first": first, "last": last}} if first or last else {}
+    return {"sameText": {"task": last_shown.id, "first": first, "last": last}} if first or last else {}
 
 
 def _common(lines: list[str], others: list[str]) -> int:
@@ -394,7 +416,7 @@ def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:
 
 
 def _texts_of_others(task: dict[str, Any]) -> list[str]:
-    rows = [row for row in [*task.get("mentions", ()), *task.get("afterTasks", ())] if "description" in row]
+    rows = [row for row in _rows_of_others(task) if "description" in row]
     return [line for row in rows for line in [f"text of {row['id']}:", *text.quoted(row["description"])]]
 
 
@@ -462,14 +484,14 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 
 
 def _results(blockers: list[dict[str, Any]]) -> list[str]:
-    """Return lines with the results of the *blockers*. If several are new, a line has the command that shows what these
-    tasks were to do. Results that the reader was shown before are not repeated, but named in one line.
+    """Return lines with the results of the *blockers*. If the texts of some did not fit, a line has the command that
+    shows what these tasks were to do. Results that the reader was shown before are not repeated, but named in one line.
     """
     completed = [each for each in blockers if each.get("result") or each["status"] == "completed"]
     new = [each for each in completed if not each.get("shown")]
     lines = [blocker_line(each) for each in new]
-    if len(new) > 1:
-        lines.append(f"what these were to do: teams show-task {','.join(each['id'] for each in new)}")
+    if without_text := [each["id"] for each in new if "textLeftOut" in each]:
+        lines.append(f"texts of {text.listed(without_text)}: teams show-task {','.join(without_text)}")
     if seen := [each["id"] for each in completed if each.get("shown")]:
         subject, pronoun = ("result", "it") if len(seen) == 1 else ("results", "them")
         lines.append(f"{subject} of {text.listed(seen)}: you have seen {pronoun} (teams show-task {','.join(seen)})")

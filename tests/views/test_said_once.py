@@ -91,16 +91,20 @@ def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> No
 
 
 def test_results_that_were_shown_share_one_line(cli: Cli) -> None:
-    add_tasks(cli, "one", "two", "three", "four", "five")
+    rule = "All tasks: merge what you have done to main, and only after your tests passed."
+    for number in "12345":
+        cli.ok("create-task", f"t{number}", "--description", f"Write part {number}.\n{rule}", agent="lea")
     for blockers in ("1", "1,2", "1,2,3,4,5"):
         cli.ok("create-task", "more", "--blocked-by", blockers, agent="lea")
     for key in "12345":
         complete(cli, "mia", key, "--result", f"part {key}")
     claimed = cli("claim-task", "6", agent="bob").stdout
-    assert "\nresult of task-1 (mia): part 1\n" in claimed and "were to do" not in claimed
+    assert "\nresult of task-1 (mia): part 1\n" in claimed and "Write part 1" not in claimed
     assert "\nresult of task-1: you have seen it (" in cli("claim-task", "7", agent="bob").stdout
     claimed = cli("claim-task", "8", agent="bob").stdout
-    assert "\nwhat these were to do: teams show-task task-3,task-4,task-5\n" in claimed
+    assert (
+        f"\ntext of task-3:\n  Write part 3.\n  {rule}\ntext of task-4:\n  Write part 4.\ntext of task-5:\n" in claimed
+    )
     assert "\nresults of task-1, task-2: you have seen them (teams show-task task-1,task-2)\n" in claimed
 
 
@@ -158,3 +162,14 @@ def test_a_task_is_shown_with_its_text_what_it_blocks_and_what_blocked_it(cli: C
     cli.ok("update-task", "2", "--blocked-by", "3", agent="lea")
     assert "next: teams update-task task-3 --status completed" in cli("brief", agent="bob").stdout
     assert "blocks: task-2" in cli("show-task", "3", agent="bob").stdout
+
+
+def test_texts_of_earlier_tasks_are_shown_as_far_as_there_is_room(cli: Cli) -> None:
+    for number in "123":
+        text = "\n".join(f"line {line} of part {number}" for line in range(150))
+        cli.ok("create-task", f"t{number}", "--description", text, agent="lea")
+        complete(cli, "mia", number, "--result", "done")
+    cli.ok("create-task", "all of it", "--blocked-by", "1,2,3", agent="lea")
+    claimed = cli("claim-task", "4", agent="bob").stdout
+    assert "line 149 of part 1" in claimed and "(all of it: teams show-task task-2)\n" in claimed
+    assert "\ntexts of task-3: teams show-task task-3\n" in claimed and "of part 3" not in claimed
