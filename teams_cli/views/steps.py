@@ -52,9 +52,10 @@ CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
-    "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Say in the tasks where members "
-    "work and how their work gets to the main branch. Plan so that nobody is idle: tasks on a base that is soon there "
-    "use `after` instead of `blockedBy`, and the last task is split for all members."
+    "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Write what holds for all tasks "
+    "into one committed file that each task names: where members work, and how their work gets to the main branch. "
+    "Plan so that nobody is idle: tasks on a base that is soon there use `after` instead of `blockedBy`, and the last "
+    "task is split for all members."
 )
 """The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
