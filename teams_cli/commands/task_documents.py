@@ -33,8 +33,8 @@ _ROOM_FOR_TEXTS = 4000
 """The maximum number of characters of other tasks' descriptions that a claim shows."""
 _WORTH_LEAVING_OUT = 200
 """The least number of characters that a claim leaves out because they also stand in the owner's last task."""
-_WORTH_NAMING_ONCE = 60
-"""A line of at least this many characters is shown once, although several texts in the answer have it."""
+_LONG_LINE = 60
+"""A line of at least this many characters is shown once, although the texts of several tasks in the answer have it."""
 _HINT_AT_TEXT = 60
 """How many characters of a text that is left out the claim shows, so that the owner knows what it is."""
 _NEWEST = 2
@@ -199,9 +199,9 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
 
-    Descriptions of other tasks stay only if the owner was not shown them yet and there is room; `textLeftOut` marks
-    blockers for which there was none. Lines that are also in the *task*, or in the last task that the owner was shown,
-    are removed from them. The description of the *task* stays, but `sameText` says which of its lines are in both.
+    Descriptions of other tasks stay only if the owner was not shown them yet. Lines that are also in the *task*, or in
+    the last task that the owner was shown, are removed from them. The description of the *task* stays, but `sameText`
+    says which of its lines are also in the last task.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
@@ -216,22 +216,29 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     for key, row in results.items():
         if key not in unexplained:
             row["shown"] = True
-    room = _ROOM_FOR_TEXTS
-    known_lines = {line for each in (task, last_shown) if each for line in (each.description or "").splitlines()}
-    blockers_with_new_text = [
-        row for row in document.get("blockers", ()) if "description" in row and "shown" not in row
-    ]
     for key, row in texts.items():
-        lines = [line for line in row.pop("description").splitlines() if line not in known_lines]
-        is_alone = blockers_with_new_text == [row]  # the result of a single task says enough
-        if key not in unexplained or not lines or is_alone or "shown" in row:
-            continue
-        if room > 0:
+        if key not in unexplained or "shown" in row:
+            del row["description"]
+    new_blockers = [row for row in document.get("blockers", ()) if "description" in row]
+    if len(new_blockers) == 1:  # the result of a single task says enough
+        del new_blockers[0]["description"]
+    known_tasks = [task, last_shown] if last_shown else [task]
+    _fit_texts(document, {line for each in known_tasks for line in (each.description or "").splitlines()})
+
+
+def _fit_texts(document: dict[str, Any], known_lines: set[str]) -> None:
+    """Remove the *known_lines* from the descriptions of other tasks in the *document*, and long lines that another of
+    these descriptions has before. Descriptions for which there is no room are replaced by `textLeftOut`.
+    """
+    room = _ROOM_FOR_TEXTS
+    for row in _rows_of_others(document):
+        lines = [line for line in row.pop("description", "").splitlines() if line not in known_lines]
+        if lines and room > 0:
             description = "\n".join(lines)
             row["description"] = text.clipped(description, room, f" (all of it: teams show-task {row['id']})")
             room -= len(description)
-            known_lines.update(line for line in lines if len(line) >= _WORTH_NAMING_ONCE)
-        elif row in blockers_with_new_text:
+            known_lines = known_lines.union(line for line in lines if len(line) >= _LONG_LINE)
+        elif lines:
             row["textLeftOut"] = True
 
 
