@@ -133,11 +133,8 @@ def refuse_look_alike(team: Team, name: str) -> None:
     Raises:
         AlreadyExists: The name stands for the leader, or differs only in case from the name of a member.
     """
-    if name.lower() == "leader" and team.leader != name:
-        raise errors.AlreadyExists(f"{name} stands for {team.leader}, who leads the team", "Choose another name.")
-    for member in team.roster():
-        if member.agent_id.lower() == name.lower() and member.agent_id != name:
-            raise errors.AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
+    if why := teams.look_alike(team, name):
+        raise errors.AlreadyExists(why, "Choose another name.")
 
 
 def expected(store: Store, team: Team, candidates: list[str], config: Config | None) -> list[str]:

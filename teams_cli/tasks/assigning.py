@@ -65,9 +65,11 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
     assigned to it, and an agent with a task in progress, whose lease shows whether it is at work.
     """
     name = task.assignee
-    member = team.find(name) if name else None
-    if member is None or name is None:
+    if name is None:
         return ""
+    member = team.find(name)
+    if member is None:  # it has yet to join, unless another member took a name that is too much like this one
+        return teams.look_alike(team, name)
     if not teams.is_member(store, team, name):
         return f"{name} {'was shut down' if member.stopped_by else 'left the team'}"
     if name == team.leader:

@@ -6,7 +6,7 @@ from teams_cli import environment, errors
 from teams_cli.clock import length
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Record
-from teams_cli.teams import roles
+from teams_cli.teams import roles, teams
 from teams_cli.teams.permission import Standing
 
 TYPE_CHECKING = False
@@ -144,10 +144,16 @@ def refuse_setter(standing: Standing, *rules: str | None) -> None:
 def reviewer(standing: Standing, name: str) -> str:
     """Return the reviewer that *name* means: the human, a member, or the role with this name or alias. Any other name
     is returned as it is, because it may belong to a member that has yet to join.
+
+    Raises:
+        InvalidValue, AgentNotFound: Nobody can join with that name.
     """
     if name == HUMAN or standing.team.member(name):
         return name
-    return roles.role_for(name, standing.team, standing.caller.config) or name
+    if role := roles.role_for(name, standing.team, standing.caller.config):
+        return role
+    teams.refuse_unjoinable(standing.team, name)
+    return name
 
 
 def refuse_unchecked(task: Task, check: Check | None) -> None:

@@ -6,7 +6,7 @@ from teams_cli import errors, text
 from teams_cli.clock import jitter, later, length, rfc3339, seconds_since
 from teams_cli.messages.messages import Event
 from teams_cli.messages.notices import deliver
-from teams_cli.names import HUMAN, check_name
+from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
@@ -140,13 +140,13 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
     to join is accepted.
 
     Raises:
-        AgentNotFound: No active member has that *name*.
+        AgentNotFound: No active member has that *name*, or nobody can join with it.
         InvalidValue: The human can't own a task.
         NotAllowed: The member's role may not claim tasks.
     """
     member = team.member(name)
     if member is None and or_absent and team.find(name) is None and name not in (HUMAN, "leader"):
-        check_name(name, "agent")
+        teams.refuse_unjoinable(team, name)
         return
     if member is None:
         teams.get_recipient(team, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import rfc3339
-from teams_cli.names import HUMAN
+from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, Record, field
 from teams_cli.store.contract import Kind, Store
 
@@ -173,6 +173,30 @@ def nearest(name: str, known_names: Sequence[str]) -> str:
     same_but_case = [known for known in known_names if known.lower() == name.lower()]
     matches = same_but_case or get_close_matches(name, known_names, n=1, cutoff=0.75)
     return matches[0] if matches else ""
+
+
+def look_alike(team: Team, name: str) -> str:
+    """Return why a new *name* could be mistaken for another: it stands for the leader, or differs only in case from the
+    name of a member. Nobody can join with such a name. Return "" for any other name.
+    """
+    if name.lower() == "leader" and team.leader != name:
+        return f"{name} stands for {team.leader}, who leads the team"
+    for member in team.roster():
+        if member.agent_id.lower() == name.lower() and member.agent_id != name:
+            return f"{name} differs only in case from {member.agent_id}"
+    return ""
+
+
+def refuse_unjoinable(team: Team, name: str) -> None:
+    """Refuse a *name* of which something is expected, although nobody can join with this name.
+
+    Raises:
+        InvalidValue: The name is not valid, or is reserved.
+        AgentNotFound: It could be mistaken for another name. The hint names the members.
+    """
+    check_name(name, "agent")
+    if why := look_alike(team, name):
+        raise errors.AgentNotFound(f"nobody can join as {name}: {why}", f"Members: {team.names_in_words(HUMAN)}.")
 
 
 def get_recipient(team: Team, name: str) -> str:

@@ -96,6 +96,18 @@ def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     assert refused.status == 10 and "it left" in refused.stderr
 
 
+def test_no_task_is_kept_for_a_name_with_which_nobody_can_join(cli: Cli) -> None:
+    for name in ("BOB", "Leader"):
+        for option in ("--for", "--review-by"):
+            assert cli.refused("create-task", "t", option, name, agent="lea") == (10, "agent_not_found")
+    assert cli.refused("create-task", "t", "--review-by", "Human", agent="lea") == (2, "invalid_value")
+    cli.ok("create-task", "t", "--for", "Eve", agent="lea")
+    cli.ok("join-team", agent="eve")
+    assert cli.ok("claim-task", "--next", agent="eve")["id"] == "task-1"
+    end = "anybody may claim it now: Eve differs only in case from eve"
+    assert [said for said in told(cli, "lea") if said.endswith(end)]
+
+
 def test_an_owner_is_not_reminded_of_its_next_task(cli: Cli) -> None:
     """The owner gets the other task, which is assigned to it, when it completes the first."""
     in_progress(cli, "bob", "now")
