@@ -75,9 +75,14 @@ def join(
     name = caller.name if caller else names.alias(after.alias_count - 1)  # the alias that was given just now
     member = after.find(name)
     assert member
+    if before is not after:
+        history.note(store, team_name, member.agent_id, "member joined", role=member.role)
+    try:
+        claims.free_unfit(store, after, caller or Caller(name))
+    except errors.TeamsError:  # the member has joined; when it joins again, this is tried again
+        pass
     if before is after:
         return member, ""
-    history.note(store, team_name, member.agent_id, "member joined", role=member.role)
     return member, token if after.secure else ""
 
 

@@ -102,17 +102,17 @@ def free_lost(store: Store, team: Team) -> list[Task]:
     assigned_tasks = list(tasks.labelled(store, team.name, KEPT))
     for task in assigned_tasks:
         if _why_assignee_is_lost(store, team, task):
-            _free(store, team, task.id, lambda task: _why_assignee_is_lost(store, team, task))
+            free(store, team, task.id, lambda task: _why_assignee_is_lost(store, team, task))
     return assigned_tasks
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
     """Free the tasks that are assigned to *agent*, which is gone for the *reason*, and notify the leader."""
     for task in of_agent(store, team.name, agent):
-        _free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
+        free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
 
 
-def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
+def free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
     """If *why* returns a reason for the stored task, remove its assignee and notify the leader. Ignore errors."""
 
     def change(task: Task) -> Task:

@@ -157,6 +157,26 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
         raise errors.NotAllowed(f"{name} is a {member.role}, which may not claim-task", hint)
 
 
+def free_unfit(store: Store, team: Team, caller: Caller) -> None:
+    """Free the tasks that were assigned to the caller before it joined, and that it may not claim: its role does not
+    allow it, or it lacks a skill. The leader is notified.
+    """
+
+    def why(task: Task) -> str:
+        if task.assignee != caller.name:
+            return ""
+        try:
+            refuse_unable(team, caller.name, caller)
+            assigning.refuse_unskilled(team, task, caller.name, caller.config)
+        except errors.NotAllowed as unfit:
+            return unfit.message
+        return ""
+
+    for task in assigning.of_agent(store, team.name, caller.name):
+        if why(task):
+            assigning.free(store, team, task.id, why)
+
+
 _MAX_SILENCE = 86400.0
 """The longest silence in seconds that an agent may announce."""
 _GIVEN_BACK = "task-given-back"

@@ -108,6 +108,20 @@ def test_no_task_is_kept_for_a_name_with_which_nobody_can_join(cli: Cli) -> None
     assert [said for said in told(cli, "lea") if said.endswith(end)]
 
 
+def test_no_task_is_kept_for_a_member_that_joined_and_may_not_claim_it(cli: Cli) -> None:
+    cli.ok("define-role", "watcher", "--extends", "team-member", "--deny", "claim-task", agent="lea")
+    cli.ok("create-task", "a", "--for", "eve", "--require", "rust", agent="lea")
+    cli.ok("create-task", "b", "--for", "zoe", agent="lea")
+    for name, role in (("eve", "team-member"), ("zoe", "watcher")):
+        answer = cli("join-team", "--role", role, agent=name)
+        assert answer.status == 0 and "assigned to you" not in answer.stdout + answer.stderr
+    freed = [said.partition(": ")[2] for said in told(cli, "lea")]
+    assert "task-1 requires skills eve does not have: rust" in freed
+    assert "zoe is a watcher, which may not claim-task" in freed
+    assert cli.ok("claim-task", "2", agent="ann")["owner"] == "ann"
+    assert "requires skills" in cli("claim-task", "1", agent="mia").stderr
+
+
 def test_an_owner_is_not_reminded_of_its_next_task(cli: Cli) -> None:
     """The owner gets the other task, which is assigned to it, when it completes the first."""
     in_progress(cli, "bob", "now")
