@@ -7,7 +7,7 @@ from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import refuse_return
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Kind, Store, update
-from teams_cli.tasks import assigning, claims, leases, overviews, tasks
+from teams_cli.tasks import assigning, claims, leases, overviews, reviews, tasks
 from teams_cli.teams import history, permission, roles, settings, teams
 from teams_cli.teams.permission import Caller, hash_token, new_token, require, verify
 from teams_cli.teams.roles import lineage
@@ -306,8 +306,9 @@ def leave(
         member = team.find(caller.name)
         if member and not member.active and not member.stopped_by:  # a repeat, for example because the answer was lost
             verify(team, caller)
-            return _release_tasks(store, team, caller.name, problems)
-    name = require(store, team_name, caller, "leave-team").name
+            return _release_tasks(store, team, caller, problems)
+    caller = require(store, team_name, caller, "leave-team").caller
+    name = caller.name
 
     def without_member(team: Team) -> Team:
         if team.leader == name:
@@ -320,16 +321,18 @@ def leave(
 
     _, team = update(store, team_name, TEAM, team_name, without_member)
     history.note(store, team_name, name, "member left")
-    return _release_tasks(store, team, name, problems)
+    return _release_tasks(store, team, caller, problems)
 
 
-def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids. If this fails, return an empty list, and add
-    the error to *problems*.
+def _release_tasks(store: Store, team: Team, caller: Caller, problems: list[errors.TeamsError] | None) -> list[str]:
+    """Release the tasks of a member that has left, and return their ids. The leader gets the reviews that only this
+    member was asked for. If this fails, return an empty list, and add the error to *problems*.
     """
+    name = caller.name
     try:
         released = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
+        reviews.ask_leader_instead(store, team, name, caller.config)
         return released
     except errors.TeamsError as failure:  # its claims are over, and any later command can record that
         message = f"its tasks will be released by the next command: they could not be released now ({failure.message})"

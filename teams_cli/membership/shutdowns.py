@@ -229,7 +229,7 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
     """
     approved = _approved_before(store, team_name, caller, ref)
     if approved is not None:
-        return _finish_approval(store, teams.get(store, team_name), approved)
+        return _finish_approval(store, teams.get(store, team_name), approved, caller)
     shutdown = _answerable(store, team_name, caller, ref, "approve-shutdown")
     now = teams.now(store)
 
@@ -242,7 +242,7 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
 
     _, team = update(store, team_name, TEAM, team_name, stop)  # this commit alone decides: see `as_decided`
     history.note(store, team_name, shutdown.agent, "shutdown approved", shutdown=shutdown.id)
-    return _finish_approval(store, team, shutdown)
+    return _finish_approval(store, team, shutdown, caller)
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
@@ -260,17 +260,18 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: s
     return get(store, team, member.stopped_by, caller.name)
 
 
-def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shutdown, list[str]]:
-    """Store the approval, release the tasks, and deliver the notices. Return the request and the released tasks' ids.
-    If a step fails, the agent stays stopped.
+def _finish_approval(store: Store, team: Team, shutdown: Shutdown, caller: Caller | None) -> tuple[Shutdown, list[str]]:
+    """Store the approval, release the tasks, and deliver the notices. The leader gets the reviews that only the agent
+    was asked for. Return the request and the released tasks' ids. If a step fails, the agent stays stopped.
     """
-    from teams_cli.tasks import assigning, claims
+    from teams_cli.tasks import assigning, claims, reviews
 
     key, agent = shutdown.id, shutdown.agent
     try:
         _, approved = update(store, team.name, SHUTDOWN, key, lambda stored: as_decided(stored, team))
         released = claims.release_tasks_of(store, team, agent, agent, f"its owner was shut down ({key})")
         assigning.free_all(store, team, agent, f"{agent} was shut down ({key})")
+        reviews.ask_leader_instead(store, team, agent, caller.config if caller else None)
     except errors.TeamsError:  # the agent is stopped; its claims end, and any later command can record that
         approved, released = as_decided(shutdown, team), []
     deliver(store, team.name, TEAM, team)

@@ -156,6 +156,29 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     return notices
 
 
+def ask_leader_instead(store: Store, team: Team, gone: str, config: Config | None) -> None:
+    """Ask the leader to review the tasks that only *gone*, who is no longer a member, was asked to review. Ignore
+    errors: the member has ended all the same.
+    """
+    former = team.find(gone)
+    roles_of_gone = roles.lineage(former.role, team, config) if former else []
+
+    def lacks_reviewer(task: Task) -> bool:
+        if task.status != IN_REVIEW or task.owner == gone or task.review_by not in (gone, *roles_of_gone):
+            return False
+        return not any(reviews(team, task, name, config) for name in team.active_names())
+
+    def change(task: Task) -> Task:
+        return owing(task, *asked(team, task, config)) if lacks_reviewer(task) else task
+
+    for task in tasks.labelled(store, team.name, IN_REVIEW):
+        if lacks_reviewer(task):
+            try:
+                deliver(store, team.name, TASK, update(store, team.name, TASK, task.id, change)[1])
+            except errors.TeamsError:  # a login of a database may not change the task of another
+                continue
+
+
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
     """Return the notices that tell the reviewers of a task in review that its owner handed in newer work."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""

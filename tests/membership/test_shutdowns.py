@@ -79,6 +79,24 @@ def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     assert shutdowns.request(team, ALPHA, LEA, ["bob"])[0].id == "shutdown-2"
 
 
+@pytest.mark.parametrize("ends", ["leave-team", "approve-shutdown"])
+def test_the_leader_gets_the_reviews_of_a_member_that_ends(cli: Cli, ends: str) -> None:
+    cli.ok("join-team", agent="mia")
+    for title, reviewer in (("one", "mia"), ("any", "team-member"), ("human", "human")):
+        cli.ok("create-task", title, "--review-by", reviewer, agent="lea")
+    for task in ("1", "2", "3"):
+        cli.ok("claim-task", task, agent="bob")
+        cli.ok("update-task", task, "--status", "completed", agent="bob")
+    cli.ok("request-shutdown", "mia", agent="lea")
+    cli.ok("read-messages", agent="lea")
+    for _ in range(2):  # repeated, as after a lost answer
+        cli.ok(ends, agent="mia")
+    said = [message["message"] for message in cli.ok("read-messages", agent="lea")]
+    asked = [each.partition(" by ")[0] for each in said if "waits for your review" in each]
+    assert asked == ["task-1 (one)", "task-2 (any)"]
+    assert cli.ok("review-task", "1", "--accept", agent="lea")["status"] == "completed"
+
+
 def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
     """The leader can't be asked, and a member that is asked can't become the leader."""
     assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
