@@ -72,6 +72,7 @@ class Leader:
         self.progress = progress
         self.crew = Crew(run)
         self.troubles: list[str] = []
+        self._noted_reviews: set[tuple[str, int]] = set()
 
     def lead(self) -> Ended:
         """Lead the run to its end, and return the outcome. An error ends all workers; the run can be resumed later."""
@@ -145,6 +146,7 @@ class Leader:
         living = self.crew.living()
         self.progress.update(all_tasks, living)
         self.crew.call_idle(all_tasks)
+        self._note_reviews(all_tasks)
         if self._give_up_tasks(all_tasks):
             return False  # look again, at the remaining tasks
         if any(task.status == "in_progress" for task in all_tasks):
@@ -190,17 +192,32 @@ class Leader:
             self.troubles.append(f"{death}; its tasks were given to others.")
             self.progress.say(death)
 
+    def _note_reviews(self, all_tasks: list[Task]) -> None:
+        """Say which tasks wait for a review, once for each time that they were handed in."""
+        for task in all_tasks:
+            handed_in = (task.id, task.claim)
+            if task.status == tasks.IN_REVIEW and handed_in not in self._noted_reviews:
+                self._noted_reviews.add(handed_in)
+                self.progress.say(reports.waits_for_review(task, self.team))
+
     def _has_doable_task(self, all_tasks: list[Task], living: list[str]) -> bool:
-        """Whether one of the *living* workers could do one of the pending tasks, now or later."""
+        """Whether one of the *living* workers could do one of the pending tasks, now or later, or somebody may review a
+        task that waits for this.
+        """
         user_roles = self.caller.config.agent if self.caller.config else {}
         roles = {**user_roles, **self.run.workflow.roles}
         skill_sets = [
             checks.skills_of(agent.role, agent.type, roles) for agent in self.run.record.agents if agent.name in living
         ]
+        in_review = [task for task in all_tasks if task.status == tasks.IN_REVIEW]
+        unreviewed = {task.id for task in in_review if not self.crew.may_be_reviewed(task, living)}
+        if len(unreviewed) < len(in_review):
+            return True
         pending = [task for task in all_tasks if task.status == "pending"]
         unskilled = {task.id for task in pending if not any(skills.issuperset(task.require) for skills in skill_sets)}
-        # A task for which nobody has the skills blocks other tasks for good, as a cancelled task does.
-        assumed = [task.having(status="cancelled") if task.id in unskilled else task for task in all_tasks]
+        # A task that nobody can do or review blocks other tasks for good, as a cancelled task does.
+        undone = unskilled | unreviewed
+        assumed = [task.having(status="cancelled") if task.id in undone else task for task in all_tasks]
         impossible = unskilled | dependencies.stuck_tasks(assumed)
         return any(task.id not in impossible for task in pending)
 

@@ -18,17 +18,18 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.messages import messages
+from teams_cli.names import HUMAN
 from teams_cli.runs import runs
 from teams_cli.runs.runs import SHELL, Assigned, Run
 from teams_cli.store import pace
-from teams_cli.tasks import dependencies
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks import dependencies, reviews
+from teams_cli.tasks.tasks import IN_REVIEW, Task
 from teams_cli.teams import roles, teams
 from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from teams_cli.runs.conduct import LiveRun, Surroundings
     from teams_cli.teams.config import Config
@@ -50,6 +51,9 @@ will be called when there is more.
 MAX_CALLS = 3
 """The maximum number of times that an agent is called for the same task."""
 _CALL = "Tasks are ready: teams claim-task --next"
+_CALL_TO_REVIEW = (
+    "{task} waits for your review: teams review-task {task} --accept, or teams review-task {task} --reject WHY"
+)
 
 
 _GRACE = 6.0
@@ -91,6 +95,11 @@ class WorkerProcess:
         return f"{end}: {last_line}" if last_line else end
 
 
+def _review_of(task: Task) -> str:
+    """Return the key under which calls for the review of the task are counted: of the work that was handed in last."""
+    return f"review of {task.id}, {task.claim}"
+
+
 class Crew:
     """All members of a run: the worker processes, and the agents that have a model and are started with a harness."""
 
@@ -102,7 +111,7 @@ class Crew:
         self.agents = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
         self._reported_dead: set[str] = set()
         self._calls: Counter[tuple[str, str]] = Counter()
-        """How often each agent was called for each task, by the agent's name and the task's id."""
+        """How often each agent was called for each task, by the agent's name and the task's id or `_review_of` it."""
         self._ended_before: dict[str, int] = {}
         """The generations of the sessions that failed, were lost or were stopped in an earlier attempt at the run."""
 
@@ -187,8 +196,10 @@ class Crew:
         self._reported_dead.update(lines)
         return list(lines.values())
 
-    def call_idle(self, all_tasks: Iterable[Task]) -> None:
-        """Resume idle agents for which a task is ready, at most MAX_CALLS times for the same task."""
+    def call_idle(self, all_tasks: Sequence[Task]) -> None:
+        """Resume idle agents for which a task is ready or waits for their review, at most MAX_CALLS times for the same
+        task or review.
+        """
         ready = self._ready(all_tasks)
         team = self.run.load_team()
         for name, session in self._callable_agents().items():
@@ -198,6 +209,11 @@ class Crew:
             if task_ids:
                 self._calls.update((name, task_id) for task_id in task_ids)
                 messages.send(self.store, self.team, self.run.leader, name, _CALL)
+            for task in all_tasks:
+                is_reviewer = task.status == IN_REVIEW and reviews.reviews(team, task, name, self.run.leader.config)
+                if is_reviewer and self._calls[name, _review_of(task)] < MAX_CALLS:
+                    self._calls[name, _review_of(task)] += 1
+                    messages.send(self.store, self.team, self.run.leader, name, _CALL_TO_REVIEW.format(task=task.id))
 
     def unclaimable(self, all_tasks: Iterable[Task]) -> list[Task]:
         """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and each was
@@ -215,6 +231,26 @@ class Crew:
             if skilled and not may_yet_claim:
                 unclaimable.append(task)
         return unclaimable
+
+    def may_be_reviewed(self, task: Task, living: list[str]) -> bool:
+        """Whether somebody may still review the task: the human, a member from outside the run, or one of the *living*
+        agents with a model that is at work or can be called. Workers without a model review nothing.
+        """
+        if task.review_by == HUMAN:
+            return True
+        team = self.run.load_team()
+        sessions = self._sessions()
+
+        def may_review(name: str) -> bool:
+            if not reviews.reviews(team, task, name, self.run.leader.config):
+                return False
+            if name not in sessions:
+                return all(assigned.name != name for assigned in self.run.record.agents)
+            session = sessions[name]
+            is_idle = session is not None and session.ended
+            return name in living and not (is_idle and self._calls[name, _review_of(task)] >= MAX_CALLS)
+
+        return any(may_review(name) for name in team.active_names())
 
     def _ready(self, all_tasks: Iterable[Task]) -> list[Task]:
         stored = dependencies.stored(self.store, self.team)

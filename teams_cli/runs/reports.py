@@ -8,11 +8,12 @@ from typing import Any
 from teams_cli import errors
 from teams_cli.agents import budgets
 from teams_cli.clock import parse_rfc3339
+from teams_cli.names import HUMAN
 from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import FINISHED, Task
+from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, Task
 from teams_cli.teams import teams
 
 _SHOWN = 30
@@ -30,7 +31,7 @@ _STATUS = {
 _HEADLINES = {
     runs.COMPLETED: "All tasks are completed.",
     runs.FAILED: "Something failed, and tasks blocked by it were not run.",
-    runs.INCOMPLETE: "Some tasks were left without a worker.",
+    runs.INCOMPLETE: "Some tasks were left without a worker or a review.",
 }
 
 
@@ -69,14 +70,16 @@ def markdown(
         synthesis = "\n".join(results)
     resuming = ""
     if run.status != runs.COMPLETED:
-        part = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
-        resuming = f"To retry {part}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
+        aim = "retry the leader's answer" if lacks_answer_only else "retry the failed tasks unchanged"
+        if run.status == runs.INCOMPLETE:  # nothing failed
+            aim = "do the rest"
+        resuming = f"To {aim}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
     parts = [
         f"# Report: {run.workflow}\n\n{headline}",
         _bullet_list("Troubles", troubles),
         synthesis,
         _failed_section(all_tasks, team),
-        _not_run_section(all_tasks),
+        _not_run_section(all_tasks, team),
         resuming,
         _bullet_list("Worktrees", worktrees),
         _bullet_list("The run", lines_about_run),
@@ -109,11 +112,19 @@ def _failed_section(all_tasks: list[Task], team: str) -> str:
     return "## Failed\n\n" + "\n".join(parts) if parts else ""
 
 
-def _not_run_section(tasks: list[Task]) -> str:
+def waits_for_review(task: Task, team: str) -> str:
+    """Return a line that says whose review the task waits for, with the command by which a person reviews it."""
+    command = f"teams review-task {task.id} --accept --as {HUMAN} --team {team}"
+    return f"{task.id} waits for the review by {task.review_by}; a person accepts it by: {command}"
+
+
+def _not_run_section(tasks: list[Task], team: str) -> str:
     by_id = {task.id: task for task in tasks}
     lines = []
     for task in tasks:
-        if task.status not in FINISHED:
+        if task.status == IN_REVIEW:
+            lines.append(f"{escaped(task.title)}: {waits_for_review(task, team)}")
+        elif task.status not in FINISHED:
             waits_for = []
             for blocker in dependencies.open_blockers(task, dependencies.among(tasks)):
                 name = runs.key_of(by_id[blocker.id]) if blocker.id in by_id else blocker.id

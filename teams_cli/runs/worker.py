@@ -81,7 +81,9 @@ class Worker:
             joining.leave(self.store, self.team, self.caller)
 
     def _claim_next(self) -> Task | None:
-        """Wait until a task is ready, and claim it. Return None if no task is left to wait for."""
+        """Wait until a task is ready, and claim it. Return None if no task is left to wait for. A task that a reviewer
+        returned to this worker comes first.
+        """
         claimed: Task | None = None
 
         def is_suitable(task: Task) -> bool:  # tasks without a command are left to the agents that have a model
@@ -90,6 +92,9 @@ class Worker:
         def try_to_claim() -> bool:  # True ends the wait: a task is claimed, or all tasks are settled
             nonlocal claimed
             self._refuse_orphan()
+            if returned := tasks.held_by(self.store, self.team, self.name):
+                claimed = returned[0]
+                return True
             try:
                 claimed = insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=is_suitable))
             except errors.NothingReady:

@@ -209,6 +209,44 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_a_run_waits_for_a_review(cli: Cli, tmp_path: Path) -> None:
+    """A rejected task is done again by its worker, and the run ends with the acceptance."""
+    script = f"echo done >> {tmp_path}/log; grep -c . {tmp_path}/log"
+    path = write_workflow(tmp_path, f"tasks: [{{id: a, title: A, run: '{script}', reviewBy: human}}]")
+    process = cli.start("run", str(path), "--json")
+    try:
+        for claim, verdict in ((1, ("--reject", "once more")), (2, ("--accept",))):
+            until(lambda claim=claim: _is_in_review(cli, claim))
+            cli.ok("review-task", "1", *verdict, agent="human", team="small-1")
+    finally:
+        out, _ = process.communicate(timeout=TIMEOUT)
+    document = json.loads(out)
+    assert (document["status"], results(document)) == ("completed", {"a": "2\n"})
+
+
+def _is_in_review(cli: Cli, claim: int) -> bool:
+    shown = cli("show-task", "1", "--json", team="small-1")
+    return shown.status == 0 and (shown.json["status"], shown.json["claim"]) == ("in_review", claim)
+
+
+@pytest.mark.slow
+def test_a_run_ends_if_nobody_is_left_to_review(cli: Cli, tmp_path: Path) -> None:
+    front = """
+agents: [{name: one}, {name: two}]
+tasks:
+  - {id: a, title: A, run: 'echo a', reviewBy: task-manager}
+  - {id: b, title: B, run: 'echo b', blockedBy: [a]}"""
+    path = write_workflow(tmp_path, front)
+    found = run(cli, path, status=1)
+    assert found["status"] == "incomplete" and "no worker was left" not in found["text"]
+    accept = "review-task task-1 --accept --as human --team small-1"
+    assert f"* A: task-1 waits for the review by task-manager; a person accepts it by: teams {accept}" in found["text"]
+    assert "To do the rest: `teams run --resume --team small-1`" in found["text"]
+    assert cli(*accept.split()).status == 0
+    assert run(cli, "--resume", "--team", "small-1")["status"] == "completed"
+
+
+@pytest.mark.slow
 def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
     front = "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
     found = run(cli, write_workflow(tmp_path, front), status=1)

@@ -147,6 +147,21 @@ while {TEAMS} release-task "$id" --reason "not for me"; do {TEAMS} claim-task "$
     assert "claimed and released 2 times: not for me" in document["text"]
 
 
+@pytest.mark.parametrize(("review", "status"), [("review-task task-1 --accept", "completed"), ("brief", "incomplete")])
+def test_a_run_waits_for_the_review_of_an_agent(cli: Cli, tmp_path: Path, review: str, status: str) -> None:
+    """It waits until the agent has reviewed the last task, or was called several times and has not done so."""
+    script = CLAIMING.replace("synthesis*) cat >/dev/null; SUM", f"critic) cat >/dev/null; {TEAMS} {review}")
+    scripted(cli, "f", script)
+    front = """
+agents: [{name: doer, type: doing}, {name: critic}]
+tasks: [{id: a, title: A, prompt: x, require: [doing], reviewBy: critic}]
+"""
+    path = write_workflow(tmp_path / "w", front)
+    document = run(cli, path, "--harness", "f", status=0 if status == "completed" else 1)
+    assert (document["status"], document["tasks"][0]["owner"]) == (status, "doer")
+    assert ("task-1 waits for the review by critic" in document["text"]) == (status == "incomplete")
+
+
 def test_agents_of_an_interrupted_run_continue_with_it(cli: Cli, tmp_path: Path) -> None:
     """The run stops its agents when it is interrupted, and calls them when it is resumed. An agent that somebody else
     stopped stays stopped.
