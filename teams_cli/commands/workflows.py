@@ -74,7 +74,7 @@ def _run(
     agents: int | None,
     report: str | None,
     resume: bool,
-    harness: str,
+    harness: str | None,
     model: str | None,
     permissions: Permissions | None,
 ) -> Any:
@@ -92,12 +92,17 @@ def _run(
         # The person can be asked once the team of the run exists.
         progress.on_begin = lambda team: stack.enter_context(questions.asking_person_beside(call, team))
         if resume:
-            if var or agents is not None:
-                raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
+            options = {"--harness": harness, "--model": model, "--permissions": permissions, "--agents": agents}
+            given = [*(["--var"] if var else []), *(name for name, value in options.items() if value is not None)]
+            if given:
+                raise errors.WrongUsage(
+                    "a resumed run keeps its variables, its agents and their clients",
+                    f"Leave out {text.listed(given)}.",
+                )
             team = _interrupted_team(call, workflow)
             ended_run = conduct.resume(call.store, call.caller, call.config, team, around, progress, report)
         else:
-            request = _request(call, workflow, var, agents, report, (harness, model, permissions))
+            request = _request(call, workflow, var, agents, report, (harness or "shell", model, permissions))
             caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
             ended_run = conduct.start(call.store, caller, request, around, progress)
     run = ended_run.run
@@ -156,12 +161,25 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
     from teams_cli.runs import runs
     from teams_cli.workflows import files
 
-    if call.given("team"):
-        return call.load_team().name
     name = os.path.basename(workflow or "").removesuffix(".md")
+
+    def name_in_file() -> str:
+        if not workflow or not os.path.isfile(os.path.join(call.current_directory, workflow)):
+            return name
+        return files.read(files.path_of(workflow, call.current_directory), roles=call.config.agent).name
+
+    if call.given("team"):
+        team = call.load_team().name
+        run = runs.get(call.store, team)
+        if workflow and run.workflow != name and run.workflow != name_in_file():
+            raise errors.InvalidValue(
+                f"team {team} was made for the workflow {run.workflow}, not for {workflow}",
+                f"Resume it: teams run --resume --team {team}",
+            )
+        return team
     teams = runs.unfinished(call.store, name)
-    if not teams and workflow and os.path.isfile(os.path.join(call.current_directory, workflow)):
-        name = files.read(files.path_of(workflow, call.current_directory), roles=call.config.agent).name
+    if not teams and (in_file := name_in_file()) != name:
+        name = in_file
         teams = runs.unfinished(call.store, name)
     if not teams:
         teams = runs.unfinished(call.store, name, led=True)[:1]  # refused later, by an error that names its process
@@ -204,7 +222,7 @@ def _check(call: Call, workflow: str, harness: str) -> Any:
     }
 
 
-_HARNESS = option("--harness", "The client that the workers use.", default="shell")
+_HARNESS_HELP = "The client that the workers use."
 
 
 def words_of_workflow_run(done: dict[str, Any]) -> Parts:
@@ -235,7 +253,7 @@ COMMANDS = in_group(
         option("--agents", "The number of workers, instead of the number in the workflow.", type=int, metavar="N"),
         option("--report", "The file for the report, instead of one in the data directory.", metavar="FILE"),
         switch("--resume", "Finish a run that was interrupted or that failed."),
-        _HARNESS,
+        option("--harness", _HARNESS_HELP),
         option("--model", "The model for their client.", metavar="MODEL"),
         option("--permissions", levels.HELP, choices=levels.LEVELS, metavar="LEVEL"),
         doc=_RUN,
@@ -260,7 +278,7 @@ COMMANDS = in_group(
         "check-workflow",
         _check,
         argument("FILE", "A workflow file, or the name of a workflow.", name="workflow"),
-        _HARNESS,
+        option("--harness", _HARNESS_HELP, default="shell"),
         doc=_CHECK,
         in_team=False,
         changes=False,

@@ -166,6 +166,19 @@ def test_only_an_allowed_caller_resumes_a_run(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", "--resume") == (2, "no_team")
 
 
+def test_what_a_resumed_run_would_not_heed_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'test -e done'}]")
+    other = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]", "other")
+    run(cli, path, status=1, directory=tmp_path)
+    for option, value in {"--harness": "claude", "--model": "m", "--permissions": "all", "--agents": "2"}.items():
+        refused = cli("run", "--resume", option, value)
+        assert (refused.status, "keeps its" in refused.stderr) == (2, True) and option in refused.stderr
+    (tmp_path / "done").touch()
+    refused = cli("run", str(other), "--resume", "--team", "small-1")
+    assert refused.status == 2 and "teams run --resume --team small-1" in refused.stderr
+    assert resume(cli, str(path), "--team", "small-1")["status"] == "completed"
+
+
 def test_a_completed_run_is_answered_with_its_report(cli: Cli, tmp_path: Path) -> None:
     """Its summary is not made again, unless somebody reopens a task."""
     front = """
