@@ -24,7 +24,7 @@ from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import checks, claims, tasks
+from teams_cli.tasks import checks, claims, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.permission import Caller
@@ -127,6 +127,8 @@ class Worker:
         """Run the task's command, and renew the claim meanwhile. Raise StaleClaim if the task was taken away."""
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
+        if task.plan_required:  # the command must not run before, because it could not be completed
+            plans.refuse_unplanned(self.store, self.team, task.id)
         # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.
         for name in {note.by for note in task.notes if note.what == "claimed"} - {self.name}:
             if presence.is_gone(presence.load(self.store, self.team, name)):

@@ -431,11 +431,7 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if task.plan_required:
         from teams_cli.tasks import plans
 
-        if plans.newest_approved(plans.all_of(store, team.name, []), task.id) is None:
-            raise errors.PlanRequired(
-                f"{task.id} needs an approved plan before it is completed",
-                f"Propose one: teams propose-plan TEXT --task {task.id}",
-            )
+        plans.refuse_unplanned(store, team.name, task.id)
     if task.agree_with:
         from teams_cli.tasks import agreements
 

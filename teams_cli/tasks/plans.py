@@ -197,6 +197,15 @@ def _decide(
     return plan
 
 
+def refuse_unplanned(store: Store, team: str, task_id: str) -> None:
+    """Raise PlanRequired if no plan is approved for the task."""
+    if newest_approved(all_of(store, team, []), task_id) is None:
+        raise errors.PlanRequired(
+            f"{task_id} needs an approved plan before it is completed",
+            f"Propose one: teams propose-plan TEXT --task {task_id}",
+        )
+
+
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
     """Return the last of the *plans* that is approved for the task, whichever member proposed it; None if there is
     none.
