@@ -346,7 +346,8 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: The new leader has tasks in progress, or has been asked to shut down.
+        Conflict: The new leader has tasks in progress, or has been asked to shut down; or the team has been handed over
+            to another member meanwhile.
     """
     standing = require(store, team_name, caller, "hand-over", to)
 
@@ -357,6 +358,10 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
             raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {team.names_in_words()}.")
         if to == team.leader:
             return team
+        if team.leader != standing.team.leader:
+            raise errors.Conflict(
+                f"{team.leader} leads team {team_name} now; nothing was changed", "See: teams list-agents"
+            )
         old_leader = team.member(team.leader)
         changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
         return changed.with_member(old_leader.having(role=MEMBER)) if old_leader else changed

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import AgentNotFound, NotAllowed, WrongState
+from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, WrongState
 from teams_cli.membership import joining, shutdowns
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
+from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
+from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teams_cli.store.contract import Store
 
 LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("human")
@@ -46,6 +50,40 @@ def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> No
     assert teams.get(team, ALPHA).active_names() == ["lea", "mia"]
     assert "bob approved shutdown-1" in read(team, LEA)[0]
     assert claims.claim(team, ALPHA, MIA, "1").owner == "mia"
+
+
+class Meanwhile(FileStore):
+    """A store in which another command changes the team just before a change of the team is stored."""
+
+    act: Callable[[], object] | None = None
+
+    def replace(self, team: str, kind: Any, key: str, record: Any, revision: Any, lasting: bool = True) -> Any:
+        act, self.act = self.act, None if kind is TEAM else self.act
+        if kind is TEAM and act:
+            act()
+        return super().replace(team, kind, key, record, revision, lasting)
+
+
+@pytest.fixture
+def raced(team: Store) -> Meanwhile:
+    """A store with the same team, in which bob has no task."""
+    claims.release(team, ALPHA, BOB, "1")
+    return Meanwhile(team.root)
+
+
+def test_a_member_that_leaves_meanwhile_approves_nothing(raced: Meanwhile) -> None:
+    shutdowns.request(raced, ALPHA, LEA, ["mia"])
+    raced.act = lambda: joining.leave(raced, ALPHA, MIA)
+    with pytest.raises(NotAllowed, match="mia left team alpha"):
+        shutdowns.approve(raced, ALPHA, MIA)
+    assert read(raced, LEA) == []
+
+
+def test_a_team_is_handed_over_once(raced: Meanwhile) -> None:
+    raced.act = lambda: joining.hand_over(raced, ALPHA, LEA, "mia")
+    with pytest.raises(Conflict, match="mia leads team alpha now"):
+        joining.hand_over(raced, ALPHA, LEA, "bob")
+    assert teams.get(raced, ALPHA).leader == "mia"
 
 
 def test_a_member_that_was_shut_down_changes_nothing(team: Store) -> None:
