@@ -239,7 +239,9 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
         if member and member.stopped_by == shutdown.id:
             return team
         if member is None or not member.active:
-            raise errors.NotAllowed(f"{shutdown.agent} left team {team_name}", "It has ended, so nothing is left to do.")
+            raise errors.NotAllowed(
+                f"{shutdown.agent} left team {team_name}", "It has ended, so nothing is left to do."
+            )
         stopped = team.with_member(member.having(left_at=now, stopped_by=shutdown.id))
         return owing(stopped, _answer_notice(shutdown.having(status="approved")))
 

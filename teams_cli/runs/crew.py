@@ -375,5 +375,6 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
         directory = os.path.join(run.variables[REPO], agent.cwd or "")
         if not os.path.isdir(directory):
             raise errors.InvalidValue(
-                f"{agent.name} can't work in {directory}: there is no such directory", "Change its `cwd`."
+                f"{agent.name} can't work in {directory}: there is no such directory",
+                "Make it; or start a new run with another `repo` or `cwd`.",
             )

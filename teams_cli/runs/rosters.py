@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -225,6 +226,19 @@ class _Launch:
         yield key_path, lambda: tasks.drafted(standing, draft, "")
         if keep_for := getattr(template, "keep_for", None):
             yield (*key_path, "for"), lambda: creating.refuse_unfit(standing, draft, keep_for)
+        for key, name in (("for", keep_for), ("reviewBy", template.review_by)):
+            if name:
+                yield (*key_path, key), partial(self._refuse_look_alike, standing.team, name)
+
+    def _refuse_look_alike(self, team: Team, name: str) -> None:
+        """Refuse a *name* that differs only in case from a member of the roster. The other checks refuse one that
+        differs so from a member of the *team*. The name of a role may stand for the members with this role.
+        """
+        if team.find(name) or teams.look_alike(team, name) or roles.role_for(name, team, self.caller.config):
+            return
+        names_of_members = [member.name for member in self.roster.members]
+        if name not in names_of_members and (meant := teams.nearest(name, names_of_members)).lower() == name.lower():
+            raise errors.InvalidValue(f"{name} differs only in case from {meant}", f"Write: {meant}")
 
     def _checks_of_member(self, team: Team, template: MemberTemplate, key_path: KeyPath) -> Iterator[Check]:
         """Yield each check that adding or starting the member would make."""

@@ -35,6 +35,7 @@ def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list
         *dependencies([*enumerate(workflow.tasks)], known_ids.__contains__),
         *_roles(workflow, roles),
         *_agents(workflow, roles),
+        *_reviewers(workflow),
     ]
     if not wrong:  # these checks follow the roles and the blockers, which must exist
         wrong = [*_skills(workflow, roles), *_results(workflow)]
@@ -57,6 +58,16 @@ def _touches(workflow: Workflow) -> Iterator[Problem]:
                 file_patterns([pattern])
             except errors.InvalidValue as wrong:
                 yield ("tasks", index, "touches", number), f"{wrong.message}. {wrong.hint}"
+
+
+def _reviewers(workflow: Workflow) -> Iterator[Problem]:
+    for index, task in enumerate(workflow.tasks):
+        reviewer = task.review_by or ""
+        if reviewer != HUMAN and reviewer.lower() in RESERVED:
+            yield (
+                ("tasks", index, "reviewBy"),
+                f"{reviewer!r} is reserved and can't name a member; the human is {HUMAN}",
+            )
 
 
 def _ids(workflow: Workflow) -> Iterator[Problem]:

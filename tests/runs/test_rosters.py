@@ -192,6 +192,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checko
         ("name: web\nmembers: [{name: a, role: team-leader}, {name: b, role: leader}]", "b can't lead it too"),
         ("name: web\ntasks: [{id: a, title: A}]\nworkflow: x.md", "go against each other"),
         ("name: web\nrules: \x01", "not valid YAML"),
+        ("name: web\nmembers: [{name: b}]\ntasks: [{title: A, for: B}]", "tasks.0.for: B differs only in case from b"),
+        ("name: web\nmembers: [{name: b}]\ntasks: [{title: A, reviewBy: B}]", "B differs only in case from b"),
         ("name: web\nx: &x [*x, *x]", "100000 values"),
     ]:
         (checkout.path / "teams.yaml").write_text(text)

@@ -93,6 +93,7 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("tasks: [{id: a, title: A, run: x, checkIn: '{{none}}'}]", "checkIn: nothing fills"),
         ("tasks: [{id: a, title: A, run: x, check: 'ls {{repo}}'}]", "check: holds `{{repo}}`"),
         ("agents: [{role: team-leader}]\ntasks: [{id: a, title: A, run: x}]", "a worker can't lead"),
+        ("tasks: [{id: a, title: A, run: x, reviewBy: Human}]", "'Human' is reserved"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
     ]:
         path = write_workflow(tmp_path, front)
