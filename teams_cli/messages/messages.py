@@ -22,6 +22,7 @@ class Event:
 
     TASK_ASSIGNED = "task-assigned"
     TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
+    TASK_BACK = "task-back"
     """The task is assigned to the reader, but is not ready yet."""
     TASK_READY = "task-ready"
     """The task is assigned to the reader, and its blockers are completed."""

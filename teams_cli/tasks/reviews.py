@@ -242,7 +242,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     notices = []
     if task.owner == before.owner and task.owner != by:
         body = f"{task.named} is yours again, withdrawn from review by {by}: teams show-task {task.id}"
-        notices.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
+        notices.append(task.notice(task.owner or "", body, Event.TASK_BACK, "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
         notices.append(leases.loss_notice(before, f"{by} withdrew it from review", by=by))
     body = f"{task.named} no longer waits for your review: {by} withdrew it"
@@ -278,5 +278,5 @@ def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: st
         return noted.freed()
     claimed = noted.having(status=IN_PROGRESS, completed_at=None, claimed_at=now, claim=task.claim + 1)
     body = f"{task.named} is yours again, {what} by {by}: {why}"
-    notice = claimed.notice(task.owner, body, "task-back", "back", by=by)
+    notice = claimed.notice(task.owner, body, Event.TASK_BACK, "back", by=by)
     return owing(leases.with_lease(store, claimed, team.silence), notice)

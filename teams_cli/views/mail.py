@@ -184,13 +184,19 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A message of a person or an agent is never outdated, nor is a notice of a release, because it says why.
     * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again or
       has ended it.
-    * A notice that a task can be completed is outdated if the agent no longer has the task.
+    * A notice that a task can be completed, or was returned to the agent, is outdated if the agent does not have it.
+    * A notice of a proposed plan is outdated if the plan is decided.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
     * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
     """
     event, task_id = message.event_and_task
     if message.from_ != SYSTEM or event == Event.TASK_RELEASED:
         return False
+    if event == Event.PLAN_PROPOSED:
+        return _is_decided(store, team, message.about or "")
+    if event == Event.TASK_BACK:
+        task = _task(store, team, task_id)
+        return task is None or (task.owner, task.status) != (agent, "in_progress")
     if event in (Event.TASK_LOST, Event.TASK_TAKEN, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         own_task = task if task is not None and task.owner == agent else None
@@ -209,7 +215,10 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, task: Task) -> bool:
     """Return whether the *notice* about the *task* tells the agent nothing useful any more."""
     event = notice.event_and_task[0]
-    if event == Event.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
+    if event == Event.REVIEW_ASKED:
+        if task.status != "in_review":  # somebody else has ended the review
+            return True
+        # Reviewers that were named since were asked by notices of their own.
         edits = (note for note in task.notes if note.what == "edited" and note.at > notice.timestamp)
         return any("reviewBy" in (edit.changed or ()) for edit in edits)
     if event == Event.TASK_EDITED:  # an agent that claims the task is shown the edited text
@@ -260,6 +269,15 @@ def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
         return None
     return _task(store, team, about)
+
+
+def _is_decided(store: Store, team: str, plan_id: str) -> bool:
+    from teams_cli.tasks import plans
+
+    try:
+        return plans.get(store, team, plan_id).status != "proposed"
+    except errors.TeamsError:
+        return False
 
 
 def _task(store: Store, team: str, key: str) -> Task | None:
