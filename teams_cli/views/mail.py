@@ -345,13 +345,14 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     can't be read. `teams doctor` reports records that can't be read.
 
     A plan has the field `taskState` about the plan's task. The author of the plan can claim the task (`ready`), has to
-    wait for it (`blocked`), or has it (`in_progress`). The field is `over` if the task is ended, in review or somebody
-    else's, and None if the plan has no task.
+    wait for it (`blocked`), or has it (`in_progress`). The field is `over` if the task is ended, in review, assigned to
+    another or somebody else's, or if the author leads the team now; and None if the plan has no task.
     """
     kind = about.partition("-")[0]
     if kind not in ("plan", "task"):
         return None
     from teams_cli.tasks import plans, tasks
+    from teams_cli.teams import teams
 
     try:
         if kind == "task":
@@ -360,7 +361,9 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if plan.task is None:
             return {**plan.to_document(), "taskState": None}
         task = tasks.get(store, team, plan.task)
-        if task.status == "pending":
+        if plan.from_ == teams.get(store, team).leader or task.assignee not in (None, plan.from_):
+            state = "over"
+        elif task.status == "pending":
             state = "blocked" if _is_blocked(store, team, task) else "ready"
         elif task.status == "in_progress" and task.owner == plan.from_:
             state = "in_progress"

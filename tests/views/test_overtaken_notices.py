@@ -27,6 +27,19 @@ def test_a_task_that_was_returned_to_a_member_that_left_is_not_its_task(cli: Cli
     assert "is yours again" not in joined.stdout + joined.stderr + shown(cli, "bob")
 
 
+def test_the_author_of_a_plan_is_not_told_to_claim_what_it_may_not_claim(cli: Cli) -> None:
+    for number, agent in (("1", "bob"), ("2", "mia")):
+        cli.ok("create-task", "one", agent="lea")
+        cli.ok("propose-plan", "a test", "--task", number, agent=agent)
+        cli.ok("read-messages", agent=agent)
+    cli.ok("hand-over", "mia", agent="lea")
+    cli.ok("update-task", "1", "--owner", "lea", agent="mia")
+    for number, agent in (("1", "bob"), ("2", "mia")):
+        cli.ok("approve-plan", number, agent="human")
+        told = cli("get-plans", agent=agent).stderr
+        assert f"plan-{number} was approved by human" in told and "claim-task task-" not in told
+
+
 def test_a_plan_that_another_has_decided_is_not_proposed_to_the_leader(cli: Cli) -> None:
     in_progress(cli, "bob", "one")
     cli.ok("propose-plan", "a test", "--task", "1", agent="bob")
