@@ -22,7 +22,6 @@ class Event:
 
     TASK_ASSIGNED = "task-assigned"
     TASK_ASSIGNED_BLOCKED = "task-assigned-blocked"
-    TASK_BACK = "task-back"
     """The task is assigned to the reader, but is not ready yet."""
     TASK_READY = "task-ready"
     """The task is assigned to the reader, and its blockers are completed."""
@@ -42,6 +41,8 @@ class Event:
     """A task of the reader was accepted by its reviewer."""
     TASK_COMPLETED = "task-completed"
     """A task of the reader's team is completed, and its result follows."""
+    TASK_BACK = "task-back"
+    """A task of the reader was in review, or waited to land, and is the reader's work again."""
     TASK_COMPLETABLE = "task-completable"
     """The reader has the task, and all tasks that must be completed before this one are completed."""
     PLAN_PROPOSED = "plan-proposed"
