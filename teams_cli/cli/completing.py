@@ -79,10 +79,13 @@ def _split(line: str) -> list[str]:
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
     """Return the words that may follow the words *before* and that begin with *begun*, each with its help or ""."""
-    command = next((command for word in before if (command := commands.find(word))), None)
+    command, after_command = None, 0  # the word of the command may be a synonym of its name
+    while command is None and after_command < len(before):
+        command = commands.find(before[after_command])
+        after_command += 1
     if command is None:
         candidates = [(name, "") for name in commands.names()]
-    elif parameter := _parameter_to_complete(command, before[before.index(command.name) + 1 :], begun):
+    elif parameter := _parameter_to_complete(command, before[after_command:], begun):
         candidates = _values(command, parameter, before, environ)
     else:
         candidates = [(flag, each.help) for each in command.parameters for flag in each.flags if flag.startswith("--")]

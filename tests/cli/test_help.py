@@ -94,6 +94,8 @@ OFFERED = [
     (("claim-task", "--as", ""), ["lea", "bob", "mia"]),
     (("send-message", "bob", "m"), ["mia"]),
     (("--team", "alpha", "show-task", ""), ["task-1", "task-2"]),
+    (("get-task", ""), ["task-1", "task-2"]),
+    (("list-tasks", "--status", "c"), ["completed", "cancelled"]),
     (("get-tasks", "--status", "c"), ["completed", "cancelled"]),
     (("get-tasks", "--te"), ["--team"]),
     (("show-team", ""), ["alpha"]),
