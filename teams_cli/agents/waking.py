@@ -355,7 +355,7 @@ class _Waker:
         def change(current: Terminal) -> Terminal:
             return current.having(leader_told=True) if current.since == terminal.since else current
 
-        update(self.store, team.name, TERMINAL, terminal.agent, change)
+        update(self.store, team.name, TERMINAL.even_in_closed_team, terminal.agent, change)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.seats.doorbells import Doorbell
+from teams_cli.store.files import locks
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
 from tests.support.waits import until
@@ -217,6 +219,20 @@ def test_a_directory_belongs_to_a_team(cli: Cli, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path / "work")
     assert cli.ok("here", "--forget", team="")["team"] is None
     cli("close-team", "--force", agent="lea")
+
+
+def test_the_waker_ends_with_its_team_though_a_client_waits_for_a_permission(cli: Cli, seat: Seat) -> None:
+    """It first looks at the client when the team is closed already, as after a suspended machine wakes up."""
+    cli.ok("set", "tellPermissionAfter", "0.1", agent="lea")
+    client = seat()
+    client.hook("SessionStart")
+    waker = until(lambda: locks.holder_of(f"{cli.root}/wakers/{ALPHA}.lock"))
+    os.kill(waker, signal.SIGSTOP)
+    client.hook("PermissionRequest", tool_name="Bash", tool_input={"command": "rm -r build"})
+    cli("close-team", "--force", agent="lea")
+    os.kill(waker, signal.SIGCONT)
+    until(lambda: not bindings.is_locked(f"{cli.root}/wakers/{ALPHA}.lock"))
+    assert not (cli.root / f"logs/{ALPHA}/.waking.log").read_text()
 
 
 def test_commands_of_a_client_know_their_agent(cli: Cli) -> None:
