@@ -221,6 +221,32 @@ def test_a_directory_belongs_to_a_team(cli: Cli, tmp_path: Path, monkeypatch: py
     cli("close-team", "--force", agent="lea")
 
 
+def test_directories_linked_at_once_are_all_linked(cli: Cli, tmp_path: Path) -> None:
+    """Each command writes all links, so none may miss those of another."""
+    directories = [tmp_path / f"work{number}" for number in range(16)]
+    for directory in directories:
+        directory.mkdir()
+    commands = [cli.start("here", ALPHA, agent="", team="", cwd=directory) for directory in directories]
+    assert [command.communicate() and command.returncode for command in commands] == [0] * 16
+    linked = bindings.linked_directories(str(cli.root))
+    assert {directory for directory in map(str, directories) if linked.get(directory) != ALPHA} == set()
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\x0bb", "a\rb", "a\x85b", " a ", "\udcff"])
+def test_a_directory_with_a_strange_name_belongs_to_a_team(
+    name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    assert cli.ok("here", ALPHA, team="")["team"] == ALPHA
+    monkeypatch.chdir(tmp_path / "a")
+    assert cli.ok("here", team="")["team"] is None
+    assert cli.ok("here", ALPHA, team="")["team"] == ALPHA
+    monkeypatch.chdir(tmp_path / name)
+    assert cli.ok("here", team="")["team"] == ALPHA
+
+
 def test_the_waker_ends_with_its_team_though_a_client_waits_for_a_permission(cli: Cli, seat: Seat) -> None:
     """It first looks at the client when the team is closed already, as after a suspended machine wakes up."""
     cli.ok("set", "tellPermissionAfter", "0.1", agent="lea")

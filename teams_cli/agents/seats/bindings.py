@@ -22,6 +22,8 @@ DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
 """The file in the root that says which directory belongs to which team. Each line is about one directory."""
+_LOCK_TIMEOUT = 20.0
+"""Seconds to wait for another process that changes this file."""
 _FILE_NAME_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _MAX_FILE_NAME = 128
 _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
@@ -220,14 +222,31 @@ def note_state(root: str, team: str, agent: str, state: str) -> None:
 
 def bind_directory(root: str, path: str, team: str) -> None:
     """Link the directory *path* to the *team*, so that clients that start there join the team. If *team* is "", the
-    link is removed.
+    link is removed. Other processes that do this at the same time wait, because each writes all links.
+
+    Raises:
+        Busy: Another process held the file for too long.
+        StorageFailed: The file can't be written.
     """
-    teams_by_directory = linked_directories(root)
-    teams_by_directory.pop(path, None)
-    if team:
-        teams_by_directory[path] = team
-    lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
-    _replace(f"{root}/{DIRECTORIES}", lines.encode(errors="surrogateescape"))
+    from filelock import FileLock, Timeout  # hooks import this module, but never write this file
+
+    from teams_cli import errors
+    from teams_cli.store.files import disk
+
+    file = f"{root}/{DIRECTORIES}"
+    disk.prepare_root(root)
+    lock = FileLock(f"{file}.lock", _LOCK_TIMEOUT, mode=0o600)
+    try:
+        with lock:
+            teams_by_directory = linked_directories(root)
+            teams_by_directory.pop(path, None)
+            if team:
+                teams_by_directory[path] = team
+            lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
+            disk.commit(disk.write_temp(f"{root}/tmp", lines.encode(errors="surrogateescape")), file)
+    except Timeout:
+        message = f"{file} was held by another `teams here` for {_LOCK_TIMEOUT:g} seconds"
+        raise errors.Busy(message, "Nothing was changed; try again.") from None
 
 
 def team_here(root: str, path: str) -> str:
@@ -241,8 +260,8 @@ def team_here(root: str, path: str) -> str:
 def linked_directories(root: str) -> dict[str, str]:
     """Return the directories that are linked to a team, each with the name of its team."""
     try:
-        with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
+        with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            lines = file.read().split("\n")  # a name may have other characters that `splitlines` divides at
     except OSError:
         return {}
     teams_by_directory = {}
