@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from teams_cli import errors
 from teams_cli.commands.inbox import agent_state
 from teams_cli.commands.inspection import estimate_in_words, reach_in_short
 from teams_cli.tasks.tasks import FINISHED
@@ -45,11 +46,15 @@ _KEYS = {
     "\x1b[H": "home",
     "\x1b[F": "end",
     "\x1b[Z": "backtab",
+    "\x1b[200~": "paste",
+    "\x1b[201~": "end of paste",
 }
 """The names of the keys for which a terminal sends a control sequence."""
 _KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|.", re.DOTALL)
 """Matches a key: a control sequence, or a character."""
 _UNFINISHED_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")
+_MARK_PASTES, _LEAVE_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+"""What makes a terminal send the keys `paste` and `end of paste` around a pasted text, and what ends this."""
 _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
 """The help for the keys. A narrow terminal leaves out the last ones."""
 _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
@@ -62,7 +67,7 @@ class LiveScreen:
     of these texts is "" if there is no such thing.
 
     The function *output_of* returns the output of an agent. The function *answer* takes the id of a question and the
-    answer to it, and returns the outcome in words.
+    answer to it, and returns the outcome in words. If it raises a `TeamsError`, the answer is kept for the next try.
     """
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
@@ -75,18 +80,29 @@ class LiveScreen:
         self._answer = answer
         self.asked = ""
         self.typed = ""
+        self._refused = ("", "")
+        """The question whose answer was refused last, and that answer."""
+        self._is_pasting = False
         self.outcome = ""
         """A line about what the last key did. It is shown in place of the help for the keys."""
 
     def press(self, key: str, height: int) -> bool:
-        """Handle the key. Return False if it ends the view."""
+        """Handle the key. Return False if it ends the view. Of a pasted text, the letters are no keys, and its line
+        breaks send nothing.
+        """
+        if key in ("paste", "end of paste"):
+            self._is_pasting = key == "paste"
+            return True
+        if self._is_pasting and not self.asked:
+            return True
         self.outcome = ""
         if self.asked:
             self._type(key)
         elif key == "a" and self._answer:
             rows = self.frame["waiting"] if self.frame else []
             self.asked = next((row["id"] for row in rows if row["kind"] == "question"), "")
-            self.typed = ""
+            refused, text = self._refused
+            self.typed = text if self.asked == refused else ""
             self.outcome = "" if self.asked else "no question waits for you"
         elif key in ("q", "\x1b"):
             quits = key == "q" and not self.opened
@@ -108,9 +124,16 @@ class LiveScreen:
 
     def _type(self, key: str) -> None:
         """Handle a key while the person types an answer."""
-        if key in ("\r", "\n"):
+        if key in ("\r", "\n", "\t") and self._is_pasting:
+            self.typed += "\t" if key == "\t" else "\n"
+        elif key in ("\r", "\n"):
             assert self._answer
-            self.outcome, self.asked = self._answer(self.asked, self.typed.strip()), ""
+            try:
+                self.outcome = self._answer(self.asked, self.typed.strip())
+            except errors.TeamsError as refused:
+                self.outcome = f"{refused.message}. {refused.hint}"
+                self._refused = self.asked, self.typed
+            self.asked = ""
         elif key == "\x1b":
             self.asked = ""
         elif key in ("\x7f", "\b"):
@@ -144,7 +167,8 @@ class LiveScreen:
         if self.asked:
             label = f"{self.asked} (Enter sends, alone it skips; Esc leaves): "
             room_for_answer = max(10, width - len(label) - 1)
-            foot = Text(f"{label}{safe(self.typed)[-room_for_answer:]}█", style="bold magenta")
+            typed = safe(self.typed).replace("\n", "⏎").replace("\t", " ")
+            foot = Text(f"{label}{typed[-room_for_answer:]}█", style="bold magenta")
         else:
             help = _fitting(parts_of_help, width)
             foot = _cut(Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim"), width)
@@ -184,13 +208,14 @@ def show(
     """Show each of the *frames* in place of the last one, until they end or the person quits.
 
     The function *output_of* returns the output of an agent. The function *answer* takes the id of a question and the
-    answer to it, and returns the outcome in words. If it is None, the person can't answer here.
+    answer to it, and returns the outcome in words or raises a `TeamsError`. If it is None, the person can't answer
+    here.
     """
     console = Console(file=out, highlight=False)
     screen = LiveScreen(output_of, answer)
     reader, typed = _FrameReader(frames), _KeyReader()
     view = Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop")
-    with _keyboard() as keyboard, view:
+    with _keyboard() as keyboard, view, _marked_pastes(out if keyboard else None):
         shown: list[Text] = []
         while True:
             ready = select.select([reader.pipe, *keyboard], [], [], _TICK)[0]
@@ -200,15 +225,28 @@ def show(
                     break
             if keyboard and keyboard[0] in ready:
                 keys = typed.read(keyboard[0])
-                is_keyboard_gone = keys is None
-                if is_keyboard_gone or not all(screen.press(key, console.height) for key in keys or ()):
-                    break  # after a key that ends the view, no other key is handled
+                if keys is None or not _press_all(screen, keys, console.height):
+                    break
             lines = screen.lines(console.width, console.height)
             if lines != shown:
                 shown = lines
                 view.update(Text("\n", no_wrap=True, overflow="crop").join(lines), refresh=True)
     if reader.error is not None:
         raise reader.error
+
+
+def _press_all(screen: LiveScreen, keys: list[str], height: int) -> bool:
+    """Handle *keys*, which were read at once. Return False if one of them ends the view; no key after it is handled.
+    After a key that sends an answer, no other key is handled either: they are the rest of a pasted text, if the
+    terminal does not mark what is pasted.
+    """
+    for key in keys:
+        was_typing = bool(screen.asked)
+        if not screen.press(key, height):
+            return False
+        if was_typing and not screen.asked and key != "\x1b":
+            break
+    return True
 
 
 class _FrameReader:
@@ -255,6 +293,21 @@ def _keyboard() -> Iterator[list[int]]:
         yield [keyboard]
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _marked_pastes(out: TextIO | None) -> Iterator[None]:
+    """In a `with` block, let the terminal mark what is pasted, if there is one."""
+    if out:
+        out.write(_MARK_PASTES)
+        out.flush()
+    try:
+        yield
+    finally:
+        if out:
+            with suppress(OSError):  # the terminal is gone
+                out.write(_LEAVE_PASTES)
+                out.flush()
 
 
 class _KeyReader:

@@ -219,11 +219,8 @@ def _watch(call: Call, once: bool) -> Any:
         return board.frame(call.store, team, call.problems)
 
     def answer(question: str, text: str) -> str:  # returns the outcome in words
-        try:
-            require_person(call, team)
-            return f"{question}: {settle(call.store, questions.get(call.store, team, question), text)}"
-        except errors.TeamsError as refused:
-            return f"{refused.message}. {refused.hint}"
+        require_person(call, team)
+        return f"{question}: {settle(call.store, questions.get(call.store, team, question), text)}"
 
     def output_of(agent: str) -> list[Any]:  # an agent that `teams` did not start has only its changes
         session = sessions.find(call.store, team, agent)

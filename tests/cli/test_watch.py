@@ -114,3 +114,53 @@ def test_an_answer_has_what_was_typed_and_no_more(cli: Cli) -> None:
     terminal.type("q")
     assert terminal.end() == 0
     assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == "x" + "ж" * 200
+
+
+def test_a_pasted_text_is_one_answer(cli: Cli) -> None:
+    """Its line breaks send nothing, and its letters are no keys. Of a paste that the terminal does not mark, the first
+    line is the answer.
+    """
+    for number in range(1, 4):
+        cli.ok("ask-others", f"Question {number}?", "--human", "--no-wait", agent="bob")
+    terminal = watching(cli)
+    terminal.until("Tab next agent")
+    assert "\x1b[?2004h" in terminal.text
+    terminal.type("a")
+    terminal.until("ask-1 (Enter sends")
+    terminal.type("\x1b[200~first\r\tand last\r\x1b[201~")
+    terminal.until("last")
+    terminal.type("\r")
+    terminal.until("ask-1: answered")
+    terminal.until("Waits for you (2)")
+    terminal.type("a")
+    terminal.until("ask-2 (Enter sends")
+    terminal.type("second\rand quit\r")
+    terminal.until("ask-2: answered")
+    terminal.type("\x1b[200~aq\r\x1b[201~")
+    terminal.until("Waits for you (1)")
+    terminal.type("q")
+    assert terminal.end() == 0 and "\x1b[?2004l" in terminal.text
+    answers = [question["answers"] for question in cli.ok("get-questions", agent="bob")]
+    assert [[answer["content"] for answer in each] for each in answers] == [["first\n\tand last"], ["second"], []]
+
+
+def test_what_was_typed_stays_if_the_answer_is_refused(cli: Cli) -> None:
+    cli.ok("ask-others", "Which disk?", "--human", "--no-wait", agent="bob")
+    terminal = watching(cli)
+    terminal.until("Tab next agent")
+    terminal.type("a")
+    terminal.until("Enter sends")
+    terminal.type("the large one")
+    terminal.until("one█")
+    record = next((cli.root / "teams/alpha").rglob("ask-1.json"))
+    hidden = record.rename(cli.root / "ask-1.json")
+    terminal.type("\r")
+    terminal.until("has no question ask-1")
+    hidden.rename(record)
+    terminal.type("a")
+    terminal.until("one█")
+    terminal.type("\r")
+    terminal.until("answered")
+    terminal.type("q")
+    assert terminal.end() == 0
+    assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == "the large one"
