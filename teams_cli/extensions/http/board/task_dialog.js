@@ -141,10 +141,15 @@ function edit(task) {
     ],
     label: 'Save',
     submit: async (said) => {
-      const changed = Object.fromEntries(Object.entries(said).filter(([name, value]) => value !== String(task[name] ?? '').trim()));
+      const changed = Object.fromEntries(Object.entries(said).filter(([name, value]) => value !== asShown(task[name] ?? '')));
       if (Object.keys(changed).length) await perform('update-task', { task: task.id, ...changed });
     },
   });
+}
+
+/** The text as a form has it that nobody changed: a browser writes each line break as a line feed. */
+function asShown(text) {
+  return text.replaceAll(/\r\n?/g, '\n').trim();
 }
 
 function editBlockers(task) {

@@ -16,7 +16,7 @@ export function wordsOf(line) {
 /** The fields that a task is created with and that can be edited, beside its texts. */
 export const editable = (task = {}) => [
   field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority ?? 'normal' }),
-  field({ name: 'check', label: 'Check', class: 'code', placeholder: 'pytest -q', hint: 'A command that must pass before the task is completed.', value: task.check ?? '' }),
+  field({ name: 'check', label: 'Check', kind: /[\r\n]/.test(task.check) ? 'area' : 'text', class: 'code', placeholder: 'pytest -q', hint: 'A command that must pass before the task is completed.', value: task.check ?? '' }),
   field({ name: 'reviewBy', label: 'Reviewed by', placeholder: 'an agent, a role, human', value: task.reviewBy ?? '' }),
 ];
 

@@ -294,3 +294,20 @@ def test_many_tasks_are_on_few_cards(cli: Cli, page: Page) -> None:
     page.until(lambda: len(page.all(".card")) == 250)
     page.click(".more", "50 not shown")
     page.until(lambda: len(page.all(".card")) == 300)
+
+
+def test_only_what_the_person_changed_of_a_task_is_changed(cli: Cli, page: Page) -> None:
+    """A check of several lines stays as it is when the title is changed, and can be changed itself."""
+    cli.ok("create-task", "First", "--check", "true\n  echo done", "--description", "a\r\nb", agent="lea")
+    page.click("#card-task-1 .open")
+    page.click("dialog button", "Edit…")
+    page.type("dialog input[name=title]", "Second")
+    page.click("dialog button", "Save")
+    page.reads("dialog.wide h2", "Second")
+    changed = cli.ok("show-task", "1")
+    assert (changed["title"], changed["check"]) == ("Second", "true\n  echo done")
+    assert changed["description"] == "a\r\nb"
+    page.click("dialog button", "Edit…")
+    page.type("dialog [name=check]", "true\nfalse")
+    page.click("dialog button", "Save")
+    until(lambda: cli.ok("show-task", "1")["check"] == "true\nfalse")
