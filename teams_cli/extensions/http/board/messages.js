@@ -10,11 +10,13 @@ import { on } from './state.js';
 import { block, firstLine } from './text.js';
 
 const OLDER = 200;
+const NEWEST = 200; // how many the server sends at most with the rows
 const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
 const HOW_TO_ANSWER = /^(?=\(Answer within )/m;
 const STATES = { queued: 'not read yet', woken: 'recipient woken', shown: 'shown to the agent', read: 'read', handled: 'handled', will_not_be_read: 'will not be read' };
 let team = '';
 let known = new Map();
+let absent = new Set(); // the numbers for which the server has no message
 let thread = null;
 let reached = new Map(); // of the person's own newest messages and those to acknowledge, how far each got
 
@@ -30,11 +32,12 @@ export function startMessages() {
 function take(snapshot) {
   const first = snapshot.team.name !== team;
   if (first) {
-    [team, known, thread] = [snapshot.team.name, new Map(), null];
+    [team, known, absent, thread] = [snapshot.team.name, new Map(), new Set(), null];
     byId('stream').scrollTop = byId('stream').scrollHeight;
   }
   const fresh = snapshot.messages.filter(({ number }) => !known.has(number));
-  fresh.forEach((message) => known.set(message.number, message));
+  const from = snapshot.messages.length < NEWEST ? lastNumber() + 1 : snapshot.messages[0].number;
+  learn(snapshot.messages, from, (snapshot.messages.at(-1)?.number ?? 0) + 1);
   offer(snapshot.agents.map(({ name }) => name));
   const news = snapshot.sent.some((row) => reached.get(row.id) !== row);
   if (news) reached = new Map(snapshot.sent.map((row) => [row.id, row]));
@@ -47,11 +50,30 @@ function lastNumber() {
   return Math.max(0, ...known.keys());
 }
 
-/** Fetch the messages before those that are here, and show them above. */
+/** Take up messages: all that the server has from the number *from* on, and before the number *to*. */
+function learn(messages, from, to) {
+  const added = messages.filter(({ number }) => !known.has(number));
+  const isNewest = !added.length || added[0].number > lastNumber();
+  added.forEach((message) => known.set(message.number, message));
+  if (!isNewest) known = new Map([...known].sort(([a], [b]) => a - b));
+  for (let number = from; number < to; number += 1) if (!known.has(number)) absent.add(number);
+}
+
+/** The number after the newest message that is not here; 1 if all are here. */
+function firstWithAllSince() {
+  let number = lastNumber();
+  while (number > 1 && (known.has(number - 1) || absent.has(number - 1))) number -= 1;
+  return Math.max(1, number);
+}
+
+/** Fetch the messages before *before*. */
+async function fetchOlder(before) {
+  learn(await read('board/messages', { before, limit: OLDER }), Math.max(1, before - OLDER), before);
+}
+
+/** Fetch the newest messages that are not here, and show them above the others. */
 async function showOlder() {
-  const first = Math.min(...known.keys());
-  const found = await read('board/messages', { before: first, limit: OLDER });
-  known = new Map([...found.map((message) => [message.number, message]), ...known]);
+  await fetchOlder(firstWithAllSince());
   const stream = byId('stream');
   const below = stream.scrollHeight - stream.scrollTop;
   render();
@@ -62,8 +84,7 @@ async function showOlder() {
 export async function showMessage(id) {
   const number = Number(id.replace(/^msg-/, ''));
   if (!known.has(number)) {
-    const found = await read('board/messages', { before: number + OLDER / 2, limit: OLDER }).catch(() => []);
-    known = new Map([...found.map((message) => [message.number, message]), ...known].sort(([a], [b]) => a - b));
+    await fetchOlder(Math.min(number + OLDER / 2, lastNumber() + 1)).catch(() => {});
   }
   byId('message-agent').value = '';
   byId('message-notices').checked = true;
@@ -106,7 +127,7 @@ function render() {
   });
   const rows = shown.map((message) => ({ ...message, reached: reached.get(message.id), answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
   keepingFocus(() => keyed(byId('stream'), rows, { key: ({ number }) => number, create, fill }));
-  byId('older').hidden = Boolean(thread) || known.size === 0 || Math.min(...known.keys()) <= 1;
+  byId('older').hidden = Boolean(thread) || firstWithAllSince() === 1;
   threadBar(sizes.get(thread));
 }
 

@@ -9,9 +9,11 @@ import signal
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from teams_cli.messages import messages
+from teams_cli.teams.permission import Caller
 from tests.extensions.http.board.page import ESCAPES, Page
 from tests.support.agents import ended, marked, outputs_to, place, session
-from tests.support.cli import TIMEOUT, Cli, add_tasks
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks
 from tests.support.serving import Server, serving
 from tests.support.waits import until
 
@@ -311,3 +313,37 @@ def test_only_what_the_person_changed_of_a_task_is_changed(cli: Cli, page: Page)
     page.type("dialog [name=check]", "true\nfalse")
     page.click("dialog button", "Save")
     until(lambda: cli.ok("show-task", "1")["check"] == "true\nfalse")
+
+
+def test_no_message_between_those_on_the_page_is_missing(cli: Cli, page: Page, server: Server) -> None:
+    """Neither if more came at once than the page fetches, nor around an old one that was looked up."""
+
+    def send(many: int) -> None:
+        for number in range(many):
+            messages.send(cli.store(), ALPHA, Caller("bob"), "mia", f"letter {number}")
+
+    def shown() -> list[int]:
+        return [
+            int(found[4:]) for found in page.run("return [...document.querySelectorAll('.message')].map(e => e.id)")
+        ]
+
+    def show_all(last: int) -> None:
+        before = 0
+        while page.all("#older:not([hidden])"):
+            assert len(shown()) > before
+            before = len(shown())
+            page.click("#older")
+            page.gone("#older[aria-busy]")
+        assert shown() == list(range(1, last + 1))
+
+    send(3)
+    page.until(lambda: shown() == [1, 2, 3])
+    server.process.send_signal(signal.SIGSTOP)
+    send(210)
+    server.process.send_signal(signal.SIGCONT)
+    page.until(lambda: 213 in shown())
+    show_all(213)
+    send(300)
+    page.open(server.url, server.token, "?message=msg-120")
+    page.until(lambda: 120 in shown())
+    show_all(513)
