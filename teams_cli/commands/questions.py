@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from teams_cli import errors, processes, text
+from teams_cli.agents import logs
 from teams_cli.clients import permissions
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, in_group, option, switch
@@ -81,6 +82,8 @@ def _respond(call: Call, text: str | None) -> Any:
 
 
 _ID = argument("ID", "The question's id, such as 7, #7 or ask-7.", name="question")
+_RETRY_AFTER = 1.0
+"""Seconds after which a question is shown at a terminal again if the store refused that."""
 _LOOK_AGAIN = 10.0
 """Seconds after which a wait looks for answers even if nothing woke it."""
 _TRIES = 3
@@ -247,7 +250,7 @@ def _ask_person(call: Call, question: Question, has_ended: Callable[[], bool]) -
         require_person(call, team)
         try:
             return {"id": question.id, "status": settle(store, question, answer)}
-        except errors.InvalidValue as refused:
+        except (errors.InvalidValue, errors.Busy, errors.StorageFailed) as refused:  # the person answers again
             call.person.tell(f"{refused.message}. {refused.hint}")
         except errors.Conflict:  # it was answered elsewhere just now
             break
@@ -287,11 +290,18 @@ def asking_person_beside(call: Call, team: str) -> Iterator[None]:
     ended = Event()
 
     def ask_until_ended() -> None:
-        try:
-            for settled in ask_person_each(call, team, False, ended.is_set):
-                call.say(f"{settled['id']}: {settled['status']}")
-        except errors.TeamsError:  # the team was closed: nobody asks any more
-            return
+        complaints = logs.Complaints()
+        while not ended.is_set():
+            try:
+                for settled in ask_person_each(call, team, False, ended.is_set):
+                    call.say(f"{settled['id']}: {settled['status']}")
+                return
+            except (errors.Busy, errors.StorageFailed) as problem:
+                if complaints.is_new(problem):
+                    call.say(f"no question can be shown here now: {problem.message}")
+                ended.wait(_RETRY_AFTER)
+            except errors.TeamsError:  # the team was closed: nobody asks any more
+                return
 
     with call.person.beside():
         Thread(target=ask_until_ended, daemon=True).start()

@@ -197,6 +197,33 @@ def test_the_person_in_front_of_run_agent_is_asked_there(agents: Cli, tmp_path: 
     assert '"content": "blue"' in terminal.text
 
 
+def test_the_person_in_front_of_run_agent_hears_of_an_answer_that_is_not_stored(agents: Cli, tmp_path: Path) -> None:
+    """And is asked again, as is a question that could not be shown."""
+    agents.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="bob")
+    lock = agents.root / f"teams/{ALPHA}/questions/.lock"
+
+    def refuse() -> None:
+        lock.unlink()
+        lock.mkdir()
+
+    refuse()
+    until_told = "until test -e told; do sleep 0.1; done"
+    terminal = Terminal(agents, "run-agent", until_told, "--agent-id", "kim", "--cwd", str(tmp_path), "--as", "human")
+    terminal.sees("no question can be shown here now")
+    lock.rmdir()
+    terminal.sees("Enter to skip): ")
+    refuse()
+    terminal.type("blue\n")
+    terminal.sees("is not a lock file")
+    lock.rmdir()
+    terminal.sees("Enter to skip): ")
+    terminal.type("blue\n")
+    terminal.sees("ask-1: answered")
+    (tmp_path / "told").touch()
+    assert terminal.end() == 0
+    assert agents.ok("show-question", "1")["answers"][0]["content"] == "blue"
+
+
 def test_the_person_in_front_of_watch_answers_there(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="bob")
