@@ -41,8 +41,10 @@ def get_current(store: Store, team: str, agent: str) -> Session:
     """
     if session := current(store, team, agent):
         return session
-    hint = "See: teams list-agents"
-    if teams.get(store, team).member(agent) is not None:
+    hint, team_record = "See: teams list-agents", teams.get(store, team)
+    if agent == team_record.leader:
+        hint = f"It leads the team, and joined by itself. To tell it something: teams send-message {agent} TEXT"
+    elif team_record.member(agent) is not None:
         hint = f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
     raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", hint)
 

@@ -265,9 +265,11 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
 
 def agent_state(agent: dict[str, Any]) -> str:
     """Return the state of an agent for a list, or its trouble if it has any. If its provider limits it, add the end of
-    the limit. If it is idle and may have ended its work, return that instead.
+    the limit. If it is idle and was paused, or may have ended its work, return that instead.
     """
     state = str(agent.get("trouble") or agent["state"])
+    if state == "idle" and agent.get("session", {}).get("state") == "paused":  # no message resumes it
+        return "paused"
     if state == "idle" and agent.get("mayHaveEnded"):
         return "may have ended"
     return f"{state} until {clock_time(agent['limitedUntil'])}" if state == "limited" else state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 
@@ -80,6 +81,9 @@ def test_stopping(cli: Cli) -> None:
     add_tasks(cli, "a")
     assert cli.refused("update-task", "1", "--owner", "zoe", agent="human") == (11, "wrong_state")
     assert cli.refused("stop-agent", "bob", agent="lea") == (10, "agent_not_found")
+    assert cli("stop-agent", "bob", "--json", agent="lea").error["hint"].endswith(": teams request-shutdown bob")
+    hint = cli("stop-agent", "lea", "--json", agent="human").error["hint"]  # who leads can't be asked to shut down
+    assert hint.endswith(": teams send-message lea TEXT")
     assert cli.refused("request-shutdown", "zoe", agent="lea") == (11, "wrong_state")
     assert cli.refused("stop-agent", "zoe", agent="bob") == (13, "not_allowed")
 
@@ -96,6 +100,7 @@ def test_pausing_an_agent_that_works(cli: Cli) -> None:
     assert ended(cli, "zoe").state == "paused" and len(unread(cli, "zoe")) == 1
     cli.ok("send-message", "zoe", "and more", agent="bob")
     assert session(cli, "zoe").state == "paused" and session(cli, "zoe").turns == 1
+    assert re.search(r"^zoe +team-member +paused +2 ", cli("list-agents", agent="lea").stdout, re.MULTILINE)
     assert cli("resume-agent", "zoe", agent="lea").status == 0
     assert ended(cli, "zoe", 2).state == "done" and session(cli, "zoe").turns == 2 and unread(cli, "zoe") == []
     told = [entry["what"] for entry in cli.ok("history") if entry["what"].startswith("agent ")]
