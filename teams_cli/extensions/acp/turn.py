@@ -29,6 +29,7 @@ from teams_cli.questions import answering
 from teams_cli.store import opening
 from teams_cli.teams import config
 from teams_cli.teams.permission import Caller
+from teams_cli.text import whole_characters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ def _our_server() -> list[dict[str, Any]]:
 
 
 def tell(type: str, **fields: Any) -> None:
-    """Print one line of JSON about the turn."""
-    sys.stdout.write(json.dumps({"type": type, **fields}, ensure_ascii=False) + "\n")
+    """Print one line of JSON about the turn. Clients may send the halves of a character in two parts: they are joined,
+    and a half alone is replaced.
+    """
+    line = json.dumps({"type": type, **fields}, ensure_ascii=False)
+    sys.stdout.write(whole_characters(line.encode(errors="surrogatepass")).decode() + "\n")
     sys.stdout.flush()
 
 
@@ -164,7 +168,7 @@ class Turn:
 
     def _read(self) -> None:
         for line in self.client.stdout or ():
-            with suppress(ValueError):  # a line that is not JSON is none of the protocol
+            with suppress(ValueError, RecursionError):  # a line that is not JSON is none of the protocol
                 if isinstance(message := json.loads(line), dict):
                     self.events.put(message)
         self.events.put(_END)

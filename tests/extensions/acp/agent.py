@@ -1,6 +1,7 @@
 """A client for tests that speaks the Agent Client Protocol and writes what it is sent to `$D/sent`.
 
-It does what the lines of a prompt say: `say TEXT`; `want TOOL`, which asks permission for a tool in JSON;
+It does what the lines of a prompt say: `say TEXT`; `chunk TEXT`, a part of a text, in JSON; `print EXPRESSION`, a line
+that is no message; `want TOOL`, which asks permission for a tool in JSON;
 `hang` until it is cancelled; `fail TEXT`; `end`. If it gets no permission it ends its turn, as many clients do,
 but while it asks it ends its turn only once it is answered. A second prompt during a turn ends the process.
 """
@@ -59,6 +60,10 @@ def take(prompt: str) -> dict[str, Any]:
             say(rest)
             with open(KEPT, "a", encoding="utf-8") as file:
                 file.write(rest + "\n")
+        elif verb == "chunk":
+            say(json.loads(rest))
+        elif verb == "print":
+            print(eval(rest))
         elif verb == "want":
             try:
                 want(rest)

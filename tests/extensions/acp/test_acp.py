@@ -112,6 +112,17 @@ def test_at_ask_the_person_is_asked_and_an_interjection_withdraws_the_question(c
     assert cli("get-questions", "--open", "--json").json == []
 
 
+def test_halves_of_a_character_are_joined_or_replaced(cli: Cli) -> None:
+    """A client may cut its text between the two UTF-16 units of a character."""
+    done = run(cli, 'chunk "\\ud83d"\nchunk "\\ude00 done \\ud83d"')
+    assert (done["outcome"], done["output"]) == ("completed", "\U0001f600 done \ufffd")
+
+
+def test_a_line_that_can_not_be_read_is_left_out(cli: Cli) -> None:
+    done = run(cli, "print '[' * 100_000\nsay done")
+    assert (done["outcome"], done["output"]) == ("completed", "done")
+
+
 def test_a_client_that_refuses_or_ends_has_failed(cli: Cli) -> None:
     failed = run(cli, "fail who are you?")
     assert failed["outcome"] == "failed" and "log in" in failed["failure"] and "who are you?" in failed["failure"]
