@@ -72,7 +72,7 @@ def failure_in(profile: Profile, printed: str) -> str:
     if "lines" not in signs:
         return printed
     lines = []
-    for line in printed.splitlines():  # a line that is not JSON has no documents, so it is kept
+    for line in printed.split("\n"):  # a line that is not JSON has no documents, so it is kept
         if all(_matches(document, signs["lines"]) for document in _parsed(line)):
             lines.append(line)
     return "\n".join(lines)
@@ -98,7 +98,7 @@ def _documents(where: str, printed: str) -> Iterator[Any]:
     all as the items of one list (`items`), or a single document (`json`). Text that is not JSON is left out.
     """
     if where == "lines":
-        for line in printed.splitlines():
+        for line in printed.split("\n"):  # JSON may have other characters that `splitlines` divides at
             yield from _parsed(line)
         return
     for whole in _parsed(printed):
@@ -111,7 +111,7 @@ def _documents(where: str, printed: str) -> Iterator[Any]:
 def _parsed(text: str) -> Iterator[Any]:
     try:
         yield json.loads(text)
-    except ValueError:  # the text is not JSON, so there is no document
+    except (ValueError, RecursionError):  # the text is not JSON, or nested too deeply: there is no document
         return
 
 

@@ -118,6 +118,12 @@ def test_halves_of_a_character_are_joined_or_replaced(cli: Cli) -> None:
     assert (done["outcome"], done["output"]) == ("completed", "\U0001f600 done \ufffd")
 
 
+def test_an_output_may_have_every_character_that_divides_lines(cli: Cli) -> None:
+    said = "one\u2028two\u2029three\x85four\x0bfive\x0csix"
+    done = run(cli, f"chunk {json.dumps(said)}")
+    assert (done["outcome"], done["output"]) == ("completed", said)
+
+
 def test_a_line_that_can_not_be_read_is_left_out(cli: Cli) -> None:
     done = run(cli, "print '[' * 100_000\nsay done")
     assert (done["outcome"], done["output"]) == ("completed", "done")
