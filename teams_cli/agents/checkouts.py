@@ -102,7 +102,7 @@ def lines_of(path: str) -> list[str]:
     """Return the lines of the file; an empty list if it can't be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().splitlines()
+            return git.lines(file.read())
     except OSError:
         return []
 

@@ -104,6 +104,13 @@ def why_failed(done: subprocess.CompletedProcess[str]) -> str:
     return printed or f"exit status {done.returncode}, perhaps of a hook of the repository"
 
 
+def lines(printed: str) -> list[str]:
+    """Return the lines of what git *printed*, which end with line feeds: the name of a branch or a directory may have
+    other characters at which `splitlines` divides.
+    """
+    return printed.removesuffix("\n").split("\n") if printed else []
+
+
 def names(directory: str, *words: str, variables: dict[str, str] | None = None) -> list[str]:
     """Run a git command that prints file names separated by NUL (`-z`), and return the names."""
     return [name for name in must(directory, *words, variables=variables).split("\0") if name]
@@ -121,21 +128,21 @@ def worktrees(directory: str) -> list[str]:
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")
         if done.returncode == 0:
-            return _with_main_checkout(directory, done.stdout.splitlines())
+            return _with_main_checkout(directory, lines(done.stdout))
         time.sleep(_PAUSE)
     raise errors.StorageFailed(f"git worktree list: {done.stderr.strip()}", f"Try it in {directory}.")
 
 
-def _with_main_checkout(directory: str, lines: list[str]) -> list[str]:
-    """Return the *lines* of `git worktree list`, run in *directory*, with the path of the main checkout first. For a
+def _with_main_checkout(directory: str, rows: list[str]) -> list[str]:
+    """Return the *rows* of `git worktree list`, run in *directory*, with the path of the main checkout first. For a
     submodule, and for a repository whose data is not in `.git`, git lists the directory with the data instead. This
     directory stays if git does not know the checkout that belongs to it.
     """
-    main = lines[0].removeprefix("worktree ")
-    if lines[1:2] == ["bare"] or not os.path.isdir(main) or os.path.lexists(f"{main}/.git"):
-        return lines
+    main = rows[0].removeprefix("worktree ")
+    if rows[1:2] == ["bare"] or not os.path.isdir(main) or os.path.lexists(f"{main}/.git"):
+        return rows
     for place in (main, directory):  # in `main`, git knows the checkout from core.worktree
         top, _, data = output_of(place, "rev-parse", "--show-toplevel", "--absolute-git-dir").partition("\n")
         if top and os.path.realpath(data) == os.path.realpath(main):
-            return [f"worktree {top}", *lines[1:]]
-    return lines
+            return [f"worktree {top}", *rows[1:]]
+    return rows

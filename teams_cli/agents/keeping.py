@@ -146,7 +146,7 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
         "staged": {"0": staged[0]} if staged else {},
         "stash": work.stashed,
         "bare": work.bare,
-        "refs": dict(line.split(" ") for line in references.splitlines()),
+        "refs": dict(line.split(" ") for line in git.lines(references)),
         "nested": nested,
     }
     return _commit_tree(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
@@ -164,8 +164,8 @@ def _independent_tips(work: Work) -> list[str]:
         return []
     contained_in_head = [f"^{work.head}"] if work.head else []  # with ^, git leaves them out
     revisions = "\n".join([*tips, *contained_in_head, ""])
-    printed = work.git("rev-list", "--parents", "--stdin", stdin=revisions).splitlines()
-    commits_and_parents = [line.split() for line in printed]  # of each commit that HEAD does not contain
+    printed = work.git("rev-list", "--parents", "--stdin", stdin=revisions)
+    commits_and_parents = [line.split() for line in git.lines(printed)]  # of each commit that HEAD does not contain
     outside_head = {commit for commit, *_ in commits_and_parents} & set(tips)
     return sorted(outside_head - {parent for _, *parents in commits_and_parents for parent in parents})
 

@@ -269,7 +269,8 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
         if rules_file not in earlier_rules:
             if is_gitignore:
                 shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
-                earlier_rules[rules_file] = set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
+                text = shown.stdout.replace("\r\n", "\n") if shown.returncode == 0 else ""
+                earlier_rules[rules_file] = set(git.lines(text))
             elif origin.rules is not None:
                 earlier_rules[rules_file] = set(origin.rules)
             else:  # an older version made the worktree; git writes `commondir` once, when it makes a worktree
@@ -336,10 +337,10 @@ def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
         return
     log = _read(f"{work.git_directory}/logs/HEAD")
     branches = {work.branch, branch}
-    for line in log.splitlines():
+    for line in git.lines(log):
         branches.update(line.partition("checkout: moving from ")[2].split(" to "))
     heads = {*_COMMIT.findall(log), work.head}
-    for line in work.git("log", "--walk-reflogs", "--format=%H %P%x00%gs", "refs/stash", "--").splitlines():
+    for line in git.lines(work.git("log", "--walk-reflogs", "--format=%H %P%x00%gs", "refs/stash", "--")):
         commits, _, subject = line.partition("\0")
         commit, parent, *_ = commits.split()
         stash_branch = subject.partition(": ")[0].rpartition("n ")[2]  # "WIP on BRANCH: …" or "On BRANCH: …"
@@ -440,9 +441,8 @@ def _examine_store(work: Work, recorded: str) -> None:
     commit that the repository around it names, or "". Commits that were fetched, or that *recorded* contains, do not
     count.
     """
-    references = [
-        line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
-    ]
+    printed = work.git("for-each-ref", "--format=%(objectname) %(refname)")
+    references = [line.split(" ") for line in git.lines(printed)]
     fetched, tips = [], []
     for commit, name in references:
         if name.startswith("refs/remotes/"):
@@ -475,7 +475,7 @@ def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]
     if not hashes:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin="\n".join([*hashes, ""]))
-    return [line.split()[0] for line in printed.splitlines() if line.endswith(" commit")]
+    return [line.split()[0] for line in git.lines(printed) if line.endswith(" commit")]
 
 
 def tips(work: Work) -> list[str]:
@@ -496,8 +496,8 @@ def tips(work: Work) -> list[str]:
             hashes.update(_COMMIT.findall(_read(path)))
     words = ["--format=%(refname) %(objectname) %(*objectname)"]
     references = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
-    for line in references.splitlines():
-        name, *commits = line.split()
+    for line in git.lines(references):
+        name, *commits = line.rstrip(" ").split(" ")  # only a tag names a second commit
         if not name.startswith("refs/remotes/"):
             hashes.update(commits)
     return _existing_commits(work, hashes)

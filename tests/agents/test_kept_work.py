@@ -57,6 +57,21 @@ def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     assert cli.ok("prune", "--yes")[0]["ref"] == ref and cli.ok("worktree", "list", "--kept") == []
 
 
+@pytest.mark.parametrize("strange", ["\u2028", "\x85", "\u3000"])
+def test_work_on_a_branch_with_a_strange_name_comes_back(cli: Cli, main: Path, strange: str) -> None:
+    """Git allows characters in it at which Python divides lines and words."""
+    branch = f"a{strange}b"
+    inner = "git init -q in; cd in; git config user.name n; git config user.email e@example.org"
+    inner = f"{inner}; touch x; git add x; git commit -qm x"
+    inner = f"{inner}; git switch -qc '{branch}'; git tag '{branch}'"
+    tree = made_by(cli, "ann", main, f"({inner}); git branch '{branch}'")
+    assert [row["agent"] for row in cli.ok("worktree", "list")] == ["ann"]
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert cli.ok("worktree", "restore", ref)["path"] == str(tree)
+    assert git(tree / "in", "symbolic-ref", "HEAD") == f"refs/heads/{branch}"
+    assert git(tree / "in", "tag") == branch
+
+
 def test_a_worktree_whose_folder_was_deleted_is_merged_removed_and_resumed(cli: Cli, main: Path) -> None:
     committing = "cat >$TEAMS_AGENT_ID; git add .; git commit -qm $TEAMS_AGENT_ID"
     trees = {name: made_by(cli, name, main, committing) for name in ("ann", "bob")}
