@@ -147,9 +147,25 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
         "stash": work.stashed,
         "bare": work.bare,
         "refs": dict(line.split(" ") for line in git.lines(references)),
+        "tags": _tag_objects(work) if work.has_store else [],
         "nested": nested,
     }
     return _commit_tree(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
+
+
+def _tag_objects(work: Work) -> list[str]:
+    """Return the content of each annotated tag, which no commit refers to. A tag may refer to another one."""
+    printed = work.git("for-each-ref", "--format=%(objecttype) %(objectname)", "refs/tags")
+    objects = [line.removeprefix("tag ") for line in git.lines(printed) if line.startswith("tag ")]
+    contents: dict[str, str] = {}
+    while objects:
+        name = objects.pop()
+        if name not in contents:
+            contents[name] = content = work.git("cat-file", "tag", name)
+            tagged, kind, *_ = content.split("\n")
+            if kind == "type tag":
+                objects.append(tagged.removeprefix("object "))
+    return list(contents.values())
 
 
 def _commit_tree(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
@@ -371,6 +387,8 @@ def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any
     os.makedirs(path, exist_ok=True)
     git.must(path, "init", "--quiet")
     git.must(path, *_FETCH, "--no-recurse-submodules", git.common_directory(around), commit)
+    for content in about.get("tags", []):
+        git.run(path, "hash-object", "-w", "-t", "tag", "--stdin", stdin=content)
     for reference, target in about.get("refs", {}).items():
         git.run(path, "update-ref", reference, target)
     for stash in reversed(about.get("stash", [])):  # git puts each new stash before the others

@@ -72,6 +72,20 @@ def test_work_on_a_branch_with_a_strange_name_comes_back(cli: Cli, main: Path, s
     assert git(tree / "in", "tag") == branch
 
 
+def test_annotated_tags_of_a_nested_repository_come_back(cli: Cli, main: Path) -> None:
+    """With their texts, and also those of other tags."""
+    identity = "git config user.name n; git config user.email e@example.org"
+    tags = "printf 'why\\n\\njos\\351' | git tag -aF - one; git tag -am two two one; git tag three"
+    tree = made_by(cli, "ann", main, f"git init -q in; cd in; {identity}; touch x; git add x; git commit -qm x; {tags}")
+    words = ("for-each-ref", "--format=%(refname) %(objecttype) %(objectname)", "refs/tags")
+    before = git(tree / "in", *words)
+    assert [line.split()[1] for line in before.splitlines()] == ["tag", "commit", "tag"]
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    cli.ok("worktree", "restore", ref)
+    assert git(tree / "in", *words) == before
+    assert git(tree / "in", "cat-file", "-t", "two^{commit}") == "commit"
+
+
 def test_a_worktree_whose_folder_was_deleted_is_merged_removed_and_resumed(cli: Cli, main: Path) -> None:
     committing = "cat >$TEAMS_AGENT_ID; git add .; git commit -qm $TEAMS_AGENT_ID"
     trees = {name: made_by(cli, name, main, committing) for name in ("ann", "bob")}
