@@ -7,6 +7,7 @@ question.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -49,8 +50,8 @@ _DONE = "all were asked\n"
 class Shadow:
     """A process that answers a question in place of an agent, such as a copy of the agent's session.
 
-    The process gets the question and prints the answer. *may_be_gone* says that the agent's session may no longer
-    exist: if so, and if the process fails, the agent itself is asked.
+    The process gets the question and prints the answer. *may_be_gone* says that the agent's session or its directory
+    may no longer exist: if so, and if the process fails, the agent itself is asked.
     """
 
     may_be_gone = False
@@ -70,6 +71,9 @@ class Shadow:
             done = self._run_process(patience)
         except subprocess.TimeoutExpired:
             return f"the fork did not answer within {self.question.timeout:g} seconds", True
+        except NotADirectoryError as error:  # of `run_to_end`
+            self.may_be_gone = True
+            return f"the fork can't be started: {error.strerror}, {error.filename}", True
         except OSError as error:
             return f"the fork can't be started: {error.strerror}", True
         finally:
@@ -125,8 +129,11 @@ def run_to_end(
 
     Raises:
         subprocess.TimeoutExpired: The command takes longer than *patience* seconds. It is still running.
+        NotADirectoryError: The directory is gone.
         OSError: The command can't be started.
     """
+    if not os.path.isdir(directory):
+        raise NotADirectoryError(errno.ENOTDIR, "its directory is gone", directory)
     # Files instead of pipes: a process that is left behind would keep a pipe open.
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin.encode(errors="replace"))

@@ -345,7 +345,8 @@ def words_of_whole(question: dict[str, Any]) -> Parts:
     for answer in question["answers"]:
         content = "skipped" if answer.get("skipped") else answer["content"]
         late = " (late)" if answer.get("late") else ""
-        lines.append(f"{answer['responder']}: {content}{late}")
+        failed = " (failed)" if answer.get("failed") else ""
+        lines.append(f"{answer['responder']}{failed}: {content}{late}")
     return lines
 
 

@@ -31,8 +31,23 @@ def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
     answers = by_responder(ask(cli, "why?", "--to", "ann", "--to", "bad"))
     assert answers["ann"]["content"] == "ann says why?"
     assert answers["bad"]["failed"] and "exit status 4: no" in answers["bad"]["content"]
+    assert "bad (failed): the fork failed" in cli("show-question", "1", agent="bob").stdout
     answers = by_responder(ask(cli, "why?", "--to", "slow", "--timeout", "1"))
     assert "slow" not in answers or answers["slow"]["failed"]
+
+
+def test_an_agent_whose_directory_is_gone_is_asked_itself(cli: Cli, tmp_path: Path) -> None:
+    """It begins a turn, which says what is missing to the one who started it."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = ("--harness", "shell", "--agent-id", "eve", "--answer", "echo yes", "--cwd", str(gone))
+    cli.ok("run-agent", "true", *words, "--detach", agent="lea")
+    cli.ok("wait", "--agent", "eve", agent="lea")
+    gone.rmdir()
+    ask(cli, "why?", "--to", "eve", "--no-wait")
+    wait_for(lambda: [m for m in cli.ok("read-messages", "--all", agent="eve") if m["type"] == "question"])
+    assert cli.ok("show-question", "1")["answers"] == []
+    cli.ok("stop-agent", "eve", agent="lea")
 
 
 def test_the_depth_reaches_the_shadow_and_the_rights_of_its_agent_do_not(cli: Cli) -> None:
