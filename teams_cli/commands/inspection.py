@@ -19,7 +19,6 @@ from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store import opening, pace
-from teams_cli.store.files import disk
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.teams import TEAM
@@ -131,17 +130,17 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
     """Set the user's default of a setting, or the store of the user's commands. Return the value now in effect."""
     if call.agent != HUMAN:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
-    user_config = config.own_of(call.store.root)
     if key == _STORE:
         address = opening.check_address(value) if value else FILES
-        value_now: Any = opening.without_secrets(address)
-        changed = user_config.having(store=value or None)
-    else:
-        table = settings.changed_table(user_config.settings, key, value)
-        value_now = table.get(key, settings.known(key).default)
-        changed = user_config.having(settings=table)
-    disk.prepare_root(call.store.root)
-    config.save(call.store.root, changed)
+        config.change(call.store.root, lambda user_config: user_config.having(store=value or None))
+        return opening.without_secrets(address)
+    setting = settings.known(key)
+    value_now = setting.parse(key, value) if value else setting.default  # refuses a wrong value before the change
+
+    def with_setting(user_config: config.Config) -> config.Config:
+        return user_config.having(settings=settings.changed_table(user_config.settings, key, value))
+
+    config.change(call.store.root, with_setting)
     return value_now
 
 

@@ -15,10 +15,11 @@ from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind
 from teams_cli.store.documents import decode, encode, loads
 from teams_cli.store.files import disk
+from teams_cli.store.files.locks import LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from teams_cli.records.types import HarnessTable, PermissionTable, RoleTable, SettingTable, Text
 
@@ -88,6 +89,18 @@ def own_of(root: str) -> Config:
     return config
 
 
-def save(root: str, config: Config) -> None:
-    """Store the configuration durably."""
-    disk.commit(disk.write_temp(f"{root}/tmp", encode(config)), path_in(root))
+_PATIENCE = 10
+"""The seconds for which a change waits while another process changes the configuration."""
+
+
+def change(root: str, change_to: Callable[[Config], Config]) -> None:
+    """Replace the configuration in the root by what *change_to* makes of it, durably. Other processes change it before
+    or after that, so none of their changes is lost.
+
+    Raises:
+        DamagedRecord: The file is not valid; the error names the field.
+        Busy: Another process was changing the configuration all the time.
+    """
+    disk.prepare_root(root)
+    with LOCK(root, _PATIENCE):
+        disk.commit(disk.write_temp(f"{root}/tmp", encode(change_to(own_of(root)))), path_in(root))

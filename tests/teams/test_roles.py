@@ -23,7 +23,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
 from tests.support.waits import at_once
 
@@ -334,3 +334,13 @@ def test_doctor_names_rules_without_effect(no_real_home: Path, tmp_path: Path) -
     opencode(no_real_home, '{"permission": {"tool": ')
     (warning,) = cli.ok("doctor")["findings"]
     assert "it is not valid JSON" in warning["what"]
+
+
+def test_defaults_that_are_set_at_once_are_all_kept(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    given = {"checkTimeout": 100, "max_depth": 5, "ack_timeout": 50, "wakeAgainAfter": 99, "max_shadows": 3}
+    processes = [cli.start("set", "--user", key, str(value), agent="human") for key, value in given.items()]
+    for process in processes:
+        _, err = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0, err
+    assert json.loads((cli.root / "config.json").read_text())["settings"] == given
