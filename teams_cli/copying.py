@@ -9,6 +9,7 @@ from teams_cli import closing, errors, kinds
 from teams_cli.agents import ending, sessions
 from teams_cli.store.contract import Kind, Store, update
 from teams_cli.store.documents import encode
+from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Team
@@ -31,7 +32,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
     Raises:
         Conflict: A task is in progress, an agent runs, or another copy was started meanwhile.
-        WrongState: The team was already copied to a third store and is open there.
+        WrongState: The team was already copied to a third store, or the copy in the other store was copied on.
         AlreadyExists: The other store has a different team of that name.
         DamagedRecord: A record of the team is damaged; nothing was changed here.
     """
@@ -40,17 +41,19 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
         raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
     if team.state == "closed" and team.copied_to:
         if team.copied_to != target.address:
-            remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
-            raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
-        with suppress(errors.NotFound):
-            if not target.get(team.name, TEAM, team.name)[0].copied_to:
-                return {}  # an earlier copy was finished: the record of the team is written last
-    _refuse_to_overwrite(target, team_name)
+            raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", _instead(team))
+        if _is_finished(target, team):
+            return {}
+    existing = _refuse_to_overwrite(store, target, team)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
         for _ in store.pack(team_name, kind):  # raises the error of a damaged record before anything is changed
             pass
+    if existing:  # it is replaced, so no copy that was made from there is still to be finished
+        update(target, team_name, TEAM.even_in_closed_team, team_name, lambda team: team.having(copy_=None))
     closed = _close_for_copy(store, team, target.address)
+    if _is_finished(target, closed):  # another copy was, since the first look
+        return {}
     counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
@@ -59,12 +62,54 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     state, closed_at = closed.state_before or ["active", None]
     copied = closed.uncopied().having(state=state, closed_at=closed_at)
     target.put(team_name, TEAM, team_name, encode(copied))
+    _note_finished(store, closed)
     return {name: count for name, count in counts.items() if count}
 
 
+def _instead(team: Team) -> str:
+    """Return what can be done instead of copying the *team*, which was copied before."""
+    return f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
+
+
+def _is_finished(target: Store, closed: Team) -> bool:
+    """Whether an earlier copy of the *closed* team to *target* was finished. The record of a team is written last.
+
+    Raises:
+        WrongState: The copy was finished, and was then itself copied on or back, so what is here is out of date.
+    """
+    try:
+        existing = target.get(closed.name, TEAM, closed.name)[0]
+    except errors.NotFound:
+        return False
+    if not existing.copied_to:
+        return True
+    # A copy begins by removing the note `copy_` from the record that it will replace.
+    if closed.copy_ and not existing.copy_:
+        return False
+    raise errors.WrongState(
+        f"{closed.name} was copied to {target.address}, and from there to {existing.copied_to}", _instead(closed)
+    )
+
+
+def _note_finished(store: Store, closed: Team) -> None:
+    """Note in the original that this copy was finished, by removing the note `copy_`. Errors are ignored, because the
+    copy was made.
+    """
+
+    def change(team: Team) -> Team:
+        return team.having(copy_=None) if team.copy_ == closed.copy_ else team
+
+    with suppress(errors.TeamsError):
+        update(store, closed.name, TEAM.even_in_closed_team, closed.name, change)
+
+
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raise Conflict if another copy was begun after this one, which may already have opened the team elsewhere."""
+    """Raise Conflict if another copy was begun after this one, which may already have opened the team elsewhere; or if
+    the team was opened here again.
+    """
     now = store.get(closed.name, TEAM, closed.name)[0]
+    if now.state != "closed":
+        raise errors.Conflict(f"{closed.name} was opened here again, so the copy was not finished", "Repeat it.")
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
@@ -84,21 +129,25 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
             return counts
 
 
-def _refuse_to_overwrite(target: Store, name: str) -> None:
-    """Raise AlreadyExists if the store *target* has a team of that *name*, perhaps in another case. A team that was
-    copied from *target* earlier is accepted, because it may be copied back.
+def _refuse_to_overwrite(store: Store, target: Store, team: Team) -> Team | None:
+    """Return the record in *target* of an earlier state of the *team*, which the copy replaces: the team was copied
+    from there, perhaps by way of other stores. Return None if *target* has no team of that name.
+
+    Raises:
+        AlreadyExists: The store *target* has another team of that name, perhaps in another case; or a later state.
     """
+    name, hint = team.name, "If it is an earlier copy of the team, use that copy."
     try:
         existing = target.get(name, TEAM, name)[0]
     except errors.NotFound:
         if name.lower() not in {existing_name.lower() for existing_name in target.teams()}:
-            return
+            return None
     else:
-        if existing.state == "closed" and existing.copied_to:
-            return
-    raise errors.AlreadyExists(
-        f"there is a team {name} at {target.address} already", "If it is an earlier copy of the team, use that copy."
-    )
+        if existing.state == "closed" and existing.copied_to and existing.created_at == team.created_at:
+            if target.last(name, TASK) <= store.last(name, TASK):
+                return existing
+            hint = f"It has tasks that this one lacks, and was copied to {existing.copied_to}: copy it from there."
+    raise errors.AlreadyExists(f"there is a team {name} at {target.address} already", hint)
 
 
 def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
