@@ -34,11 +34,9 @@ def define(
         AlreadyExists: Another role has that name; upper and lower case do not matter.
     """
     standing = require(store, team_name, caller, "define-role", name)
+    config = standing.caller.config
     refuse_name(name, standing.team)
-    parent = roles.known_role(extends, standing.team, standing.caller.config)
-    ancestry = roles.lineage(parent, standing.team, standing.caller.config)
-    if ancestry[-1] in (LEADER, roles.LOST) or name in ancestry:
-        raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
+    parent = roles.known_role(extends, standing.team, config)
     for operation in (*(allow or ()), *(deny or ())):
         if operation not in roles.operations():
             raise errors.InvalidValue(
@@ -56,6 +54,11 @@ def define(
         definition["workflow"] = text.one_line(workflow, "workflow", text.MAX_SKILL)
 
     def edit(team: Team) -> Team:
+        refuse_name(name, team)  # again, since another role may have been defined meanwhile
+        ancestry = roles.lineage(parent, team, config)
+        if ancestry[-1] in (LEADER, roles.LOST) or name in ancestry:
+            hint = f"Extend {MEMBER}, {MANAGER} or one of their roles."
+            raise errors.InvalidValue(f"{name} can't extend {parent}", hint)
         return team.having(roles={**team.roles, name: definition})
 
     update(store, team_name, TEAM, team_name, edit)

@@ -64,8 +64,7 @@ def _nearest_rule(
     """
     for role in [*ancestry, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
-        if role in definitions:
-            definition = definitions[role]
+        if definition := _definition_in(definitions, role):
             decisions += [word for word in ("allow", "deny") if operation in definition.get(word, ())]  # type: ignore[operator]
         if decisions:
             return max(decisions, key=_STRENGTH.index)
@@ -99,9 +98,15 @@ def undefined_role(role: str, team: Team | None, config: Config | None) -> str:
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
     """Return the team's definition of the role, or else the user's; None if there is no definition."""
     for table in _role_tables(team, config):
-        if role in table:
-            return table[role]
+        if definition := _definition_in(table, role):
+            return definition
     return None
+
+
+def _definition_in(table: Mapping[str, RoleDefinition], role: str) -> RoleDefinition | None:
+    """Return the definition of the role in *table*, where a built-in role may be under its alias; None without one."""
+    names = (role, *(alias for alias, meant in ALIASES.items() if meant == role))
+    return next((table[name] for name in names if name in table), None)
 
 
 def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, RoleDefinition]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from teams_cli import closing
-from teams_cli.errors import NeedsHuman, NotAllowed
+from teams_cli.errors import AlreadyExists, InvalidValue, NeedsHuman, NotAllowed, TeamsError
 from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
@@ -23,6 +23,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
+from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
 from tests.support.waits import at_once
@@ -344,3 +345,32 @@ def test_defaults_that_are_set_at_once_are_all_kept(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, err
     assert json.loads((cli.root / "config.json").read_text())["settings"] == given
+
+
+@pytest.mark.parametrize(("name", "meanwhile", "code"), [("a", "b", InvalidValue), ("C", "c", AlreadyExists)])
+def test_of_two_roles_defined_at_once_the_second_is_checked_again(
+    name: str, meanwhile: str, code: type[TeamsError]
+) -> None:
+    """Otherwise both would extend each other and be lost, or differ only in case."""
+    store = workplace()
+    for role in "ab":
+        role_definitions.define(store, ALPHA, Caller("lea"), role)
+
+    class Overtaken(FileStore):
+        def replace(self, *args: Any, **more: Any) -> Any:
+            role_definitions.define(store, ALPHA, Caller("lea"), meanwhile, extends="a")
+            return super().replace(*args, **more)
+
+    with pytest.raises(code):
+        role_definitions.define(Overtaken(store.root), ALPHA, Caller("lea"), name, extends="b")
+    assert name == "a" or name not in store.get(ALPHA, TEAM, ALPHA)[0].roles
+
+
+def test_the_user_may_define_a_built_in_role_by_its_short_name(cli: Cli) -> None:
+    """As in rules for tools: `member` means `team-member`."""
+    definition = {"extends": "member", "deny": ["send-message"], "skill": ["search"]}
+    (cli.root / "config.json").write_text(json.dumps({"agent": {"member": definition}}))
+    cli.ok("settings", agent="human")  # notes that the file is valid
+    assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
+    cli.ok("create-task", "find", "--require", "search", agent="lea")
+    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-1"
