@@ -150,6 +150,19 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     return team
 
 
+def refuse_copied(team: Team) -> None:
+    """Refuse to go on with a closed team as a part of another command, if the team was copied elsewhere.
+
+    Raises:
+        WrongState: It was copied: if it were open in both places, two agents could own one task.
+    """
+    if team.state == "closed" and team.copied_to:
+        raise errors.WrongState(
+            f"{team.name} was copied to {team.copied_to}, and is closed here",
+            f"Go on with it there. To open it here again, to work in both: teams restore-team {team.name}",
+        )
+
+
 def closed_teams(
     store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]
 ) -> list[dict[str, Any]]:

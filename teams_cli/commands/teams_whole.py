@@ -111,6 +111,7 @@ Raises:
     InvalidValue: The file is not valid; the error names every fault.
     NotFound: There is no such file.
     NotAllowed: You do not lead the team.
+    WrongState: The team was copied to another store.
 """
 _DOWN = """Close the team of this repository: stop its agents and release their tasks. Queued landings wait.
 

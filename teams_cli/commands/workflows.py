@@ -33,6 +33,7 @@ Raises:
     InvalidValue: The workflow or a variable is wrong, or there are too few agents; nothing was changed.
     NotFound: There is no such workflow.
     AlreadyExists: A team of that name exists, or its run has not ended yet.
+    WrongState: The team of the run to resume was copied to another store.
 """
 _LIST = """List the workflows of the program and those in ./workflows: name, description, pattern, path.
 

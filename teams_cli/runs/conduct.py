@@ -384,6 +384,9 @@ def resume(
 
     The variables, agents and leader are those with which the run began. *caller* is the member who resumes the run;
     None stands for the leader. If *report* is "", the report is written to the same file as before.
+
+    Raises:
+        WrongState: The team was copied to another store.
     """
     run = runs.get(store, team)
     all_tasks = list(tasks.all_of(store, team, []))
@@ -394,7 +397,9 @@ def resume(
             reports.write(report, written)
         return Ended(team, run.having(report=report or run.report), all_tasks, written)
     leader = Caller(run.leader, config=config)
-    if teams.get(store, team).state == "closed":
+    team_record = teams.get(store, team)
+    closing.refuse_copied(team_record)
+    if team_record.state == "closed":
         closing.restore(store, team, caller or leader)
     permission.require(store, team, caller or leader, "create-task", "run --resume")
     crew.refuse_unusable_clients(run, config, surroundings)

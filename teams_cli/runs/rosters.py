@@ -52,6 +52,9 @@ def up(
 
     Existing members, pages and tasks stay as they are. If bringing up is interrupted, repeating it does what is
     missing.
+
+    Raises:
+        WrongState: The team is closed, because it was copied to another store.
     """
     roster, problems = rosters.examine(path)
     if roster is None:
@@ -158,6 +161,7 @@ class _Launch:
         exists = self.team in self.store.teams()
         if exists:
             team = self._load_team()
+            closing.refuse_copied(team)
             if team.state != "closed":
                 require(self.store, self.team, self.caller, "up")
         else:

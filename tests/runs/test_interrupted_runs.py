@@ -179,6 +179,12 @@ def test_what_a_resumed_run_would_not_heed_is_refused(cli: Cli, tmp_path: Path) 
     assert resume(cli, str(path), "--team", "small-1")["status"] == "completed"
 
 
+def test_a_run_that_was_copied_is_not_resumed_beside_its_copy(cli: Cli, tmp_path: Path) -> None:
+    run(cli, write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'false'}]"), status=1)
+    cli.ok("copy-team", "--to", str(tmp_path / "there"), agent="human")
+    assert cli.refused("run", "--resume") == (11, "wrong_state")
+
+
 def test_a_completed_run_is_answered_with_its_report(cli: Cli, tmp_path: Path) -> None:
     """Its summary is not made again, unless somebody reopens a task."""
     front = """

@@ -200,3 +200,14 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checko
         status, refusal = checkout.run("up")
         assert status == 2 and said in refusal["error"]["message"] and refusal["error"]["hint"]
         assert checkout.cli.store().teams() == []
+
+
+def test_a_team_that_was_copied_is_not_brought_up_beside_its_copy(checkout: Checkout, tmp_path: Path) -> None:
+    cli = checkout.cli
+    (checkout.path / "teams.yaml").write_text("name: web\nmembers: [{name: mia}]\n")
+    assert checkout.run("up", agent="ann")[0] == 0
+    cli.ok("copy-team", "--to", str(tmp_path / "there"), agent="ann")
+    status, refused = checkout.run("up", agent="ann")
+    assert (status, refused["error"]["code"]) == (11, "wrong_state")
+    assert "restore-team web" in refused["error"]["hint"] and cli.ok("show-team")["state"] == "closed"
+    assert cli("restore-team", agent="ann").status == checkout.run("up", agent="ann")[0] == 0
