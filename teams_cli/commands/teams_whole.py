@@ -61,6 +61,8 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
     return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
 
 
+_OLDER_THAN = 30.0
+"""The default of the option `--older-than`, in days."""
 _PRUNE = """Permanently delete teams that were closed some time ago, with their messages, tasks, logs, reports and
 worktrees.
 
@@ -90,8 +92,19 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     for kept in expired:
         rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": is_agreed})
         if is_agreed:
-            keeping.forget(kept)
+            try:
+                keeping.forget(kept)
+            except errors.TeamsError as problem:
+                rows[-1].update(kept=problem.message.partition("\n")[0], removed=False)
+    of_age = "" if older_than == _OLDER_THAN else f" --older-than {_days_in_words(older_than)}"
+    by = f" --as {HUMAN}" if call.caller is not None and call.caller.is_human else ""
+    call.words = lambda rows: words_of_pruned(rows, f"teams prune{of_age} --yes{by}")
     return rows
+
+
+def _days_in_words(days: float) -> str:
+    """Return a number of days as `--older-than` takes it: in hours if it is not whole."""
+    return f"{days:g}" if days == int(days) else f"{round(days * 24, 6):g}h"
 
 
 _UP = """Create or resume the team of this repository from its `teams.yaml`, in this directory or one above it.
@@ -178,7 +191,8 @@ def _client_left(team: str, name: str) -> str:
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
-def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
+def words_of_pruned(rows: list[dict[str, Any]], command: str = "teams prune --yes") -> Parts:
+    """Return the lines of the answer. *command* removes what was only listed."""
     lines: Parts = []
     for row in rows:
         if "ref" in row:
@@ -186,7 +200,7 @@ def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
         else:
             lines.append(f"{row['team']}: {_outcome(row)}, closed {row['closedAt']}")
     if any(not row["removed"] and not row["kept"] for row in rows):
-        lines.append("Nothing was removed. To remove them: teams prune --yes")
+        lines.append(f"Nothing was removed. To remove them: {command}")
     return lines or ["no team was closed that long ago"]
 
 
@@ -274,7 +288,7 @@ COMMANDS = in_group(
             "--older-than",
             "Remove teams that were closed at least this long ago: a number of days, or hours such as 12h.",
             metavar="DAYS",
-            default=30.0,
+            default=_OLDER_THAN,
         ),
         switch("--yes", "Do not ask."),
         doc=_PRUNE,

@@ -86,6 +86,18 @@ def test_annotated_tags_of_a_nested_repository_come_back(cli: Cli, main: Path) -
     assert git(tree / "in", "cat-file", "-t", "two^{commit}") == "commit"
 
 
+def test_kept_work_that_git_can_t_remove_stops_no_other_removal(cli: Cli, main: Path) -> None:
+    refs = []
+    for name in ("ann", "ben"):
+        made_by(cli, name, main, "echo 1 >a")
+        refs.append(cli.ok("worktree", "remove", name, "--force")["kept"])
+    (main / ".git" / f"{refs[0]}.lock").touch()
+    cli.ok("set", "worktree.keptFor", "0")
+    stuck, removed = cli.ok("prune", "--yes")
+    assert (stuck["ref"], stuck["removed"]) == (refs[0], False) and "cannot lock" in stuck["kept"]
+    assert (removed["ref"], removed["removed"]) == (refs[1], True)
+
+
 def test_a_worktree_whose_folder_was_deleted_is_merged_removed_and_resumed(cli: Cli, main: Path) -> None:
     committing = "cat >$TEAMS_AGENT_ID; git add .; git commit -qm $TEAMS_AGENT_ID"
     trees = {name: made_by(cli, name, main, committing) for name in ("ann", "bob")}

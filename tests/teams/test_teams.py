@@ -17,6 +17,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
+from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 if TYPE_CHECKING:
@@ -193,6 +194,16 @@ def test_only_closed_teams_of_that_age_are_removed_and_only_after_a_yes(cli: Cli
     cli.ok("spawn-team", "old", agent="zed")
     assert cli.ok("get-tasks", agent="zed", team="old") == []
     assert cli.ok("create-task", "anew", agent="zed", team="old")["id"] == "task-1"
+
+
+@pytest.mark.parametrize("age", ["0", "0.5", "12h", "90m"])
+def test_the_list_of_what_would_be_removed_names_a_command_that_removes_it(cli: Cli, age: str) -> None:
+    made(cli, "old")
+    team, revision = cli.store().get("old", TEAM, "old")
+    cli.store().replace("old", TEAM.even_in_closed_team, "old", team.having(closed_at="2026-01-01T00:00:00Z"), revision)
+    listed = cli("prune", "--older-than", age, "--as", "human", agent="").stdout
+    command = listed.rpartition("To remove them: teams ")[2]
+    assert "--older-than" in command and cli.ok(*shlex.split(command), agent="")[0]["removed"]
 
 
 def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:
