@@ -34,13 +34,14 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from teams_cli.clients.contract import Client
     from teams_cli.store.contract import Finding
 
     Problem = tuple[str, str, str]  # the level, what the problem is, and the remedy
+    Check = Callable[[Store, Team, bool], Iterable[Problem]]
 
 
 _MOST_NAMED = 10
@@ -77,8 +78,12 @@ def examine(
     defined_roles = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for team in teams.all_of(store, []):  # without the damaged ones, for which the store has a finding
         if only in ("", team.name):
+            where = f"team {team.name}"
+            known_problems = {each["what"] for each in findings if each["where"] == where}
             for level, what, remedy in _problems(store, team, config, fix, environ or {}):
-                findings.append(finding(f"team {team.name}", level, what, remedy))
+                if what not in known_problems:  # several checks may need the same damaged record
+                    findings.append(finding(where, level, what, remedy))
+                    known_problems.add(what)
         defined_roles.update(team.roles)
     findings += _unknown_keys(config)
     findings += _wrong_values(config)
@@ -155,33 +160,54 @@ def _without_effect(where: str, why: str, remedy: str) -> Finding:
 
 
 def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield the problems of the team's agents, messages, tasks and worktrees, including those that *fix* repaired."""
-    for session, _ in store.scan(team.name, SESSION, []):
+    """Yield the problems of the team's agents, messages, tasks and worktrees, including those that *fix* repaired. If a
+    check needs a damaged record, yield a problem for the record, and go on with the next check.
+    """
+    by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
+    checks = [
+        _frozen_keepers(store, team.name),
+        _inboxes(store, team.name, fix),
+        _blockers(by_id, team.name),
+        _expired_claims(store, team, by_id, fix),
+        *(_of_extension(check, store, team, fix) for check in extensions.checks()),
+        _worktrees(store, team),
+        _isolation(store, team.name),
+        _unattended(store, team, fix, environ) if team.state == "closed" else _of_members(store, team, config),
+    ]
+    for check in checks:
+        try:
+            yield from check
+        except errors.DamagedRecord as damage:
+            yield "problem", damage.message, damage.hint
+
+
+def _of_extension(check: Check, store: Store, team: Team, fix: bool) -> Iterator[Problem]:
+    yield from check(store, team, fix)
+
+
+def _frozen_keepers(store: Store, team: str) -> Iterator[Problem]:
+    for session, _ in store.scan(team, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):  # the agent neither works nor ends
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
-            ending_it = f"teams stop-agent {session.agent} --team {team.name}"
+            ending_it = f"teams stop-agent {session.agent} --team {team}"
             remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: {ending_it}"
             yield "problem", what, remedy
-    by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
-    yield from _inboxes(store, team.name, fix)
-    yield from _blockers(by_id, team.name)
-    yield from _expired_claims(store, team, by_id, fix)
-    for check in extensions.checks():
-        yield from check(store, team, fix)
+
+
+def _worktrees(store: Store, team: Team) -> Iterator[Problem]:
     if team.state == "closed":
         for tree in worktrees.all_of(store, team.name):  # nobody works there, and its branch would stay for ever
             action = "remove" if tree.state == "empty" else "merge"
             what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
             yield "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
-    sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
+
+
+def _isolation(store: Store, team: str) -> Iterator[Problem]:
+    sessions = [session for session, _ in store.scan(team, SESSION, [])]
     for session, what in isolation.broken(sessions):
-        in_team = f"--team {team.name}"
+        in_team = f"--team {team}"
         remedy = f"Stop it and look: teams stop-agent {session.agent} {in_team}; teams worktree list {in_team}"
         yield "problem", f"{session.agent}: {what}", remedy
-    if team.state == "closed":
-        yield from _unattended(store, team, fix, environ)
-    else:
-        yield from _of_members(store, team, config)
 
 
 def _of_members(store: Store, team: Team, config: Config) -> Iterator[Problem]:

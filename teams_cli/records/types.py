@@ -138,7 +138,7 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
         _checkers[kind].validate_python(document, strict=True)
     except ValidationError as error:
         raise errors.DamagedRecord(
-            f"{where}: {first_problem(error)}", "Correct the file, or see `teams doctor`.", where
+            f"{where}: {first_problem(error)}", "Correct the file, or move it away.", where
         ) from None
 
 

@@ -94,6 +94,21 @@ PLACES = [
 ]
 
 
+@pytest.mark.parametrize("kind", ["agents", "inboxes", "sessions", "terminals", "usages"])
+def test_a_damaged_record_that_other_checks_need_hides_no_other_problem(cli: Cli, kind: str) -> None:
+    """It belongs to the owner of a task in progress. It is named once, with something else to do than this command."""
+    cli.ok("claim-task", "1", agent="bob")
+    (cli.root / "tasks/alpha/task-2.json").write_text("{}")
+    record = cli.root / f"teams/alpha/{kind}/bob.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text("{}")
+    assert sorted(finding["what"].split(": ")[0] for finding in findings(cli, healthy=False)) == [
+        str(cli.root / "tasks/alpha/task-2.json"),
+        str(record),
+    ]
+    assert "doctor`" not in cli("doctor").stdout
+
+
 def test_damaged_files_are_named_and_put_aside_whole(cli: Cli) -> None:
     for place in PLACES:
         (cli.root / place).parent.mkdir(parents=True, exist_ok=True)
