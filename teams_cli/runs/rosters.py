@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -303,7 +303,12 @@ class _Launch:
 
     def _create_tasks(self) -> list[str]:
         """Create the tasks of the roster that the team does not have yet, and return their ids."""
-        existing = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
+        while True:
+            with suppress(creating.Overtaken):  # by another machine that brings up the same team
+                return self._create_missing_tasks()
+
+    def _create_missing_tasks(self) -> list[str]:
+        existing = self._ids_by_step()
         planned = []
         for template in self.templates:
             if template.id in existing:
@@ -316,8 +321,16 @@ class _Launch:
                 blocks = [existing.get(key, key) for key in template.blocks]
                 plan = plan._replace(keep_for=template.keep_for, after=after, blocks=blocks)
             planned.append(plan)
-        created = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
+
+        def check_last() -> None:
+            if not self._ids_by_step().keys().isdisjoint(plan.key for plan in planned):
+                raise creating.Overtaken
+
+        created = creating.create_all(self.store, self.team, self.caller, planned, check_last) if planned else []
         return [task.id for task in created]
+
+    def _ids_by_step(self) -> dict[str, str]:
+        return {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
 
     def _bring_up_member(self, template: MemberTemplate) -> dict[str, Any]:
         """Start or resume a member, or expect it to join, and return a row with its state."""

@@ -16,7 +16,7 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from teams_cli.teams.permission import Caller
@@ -60,9 +60,21 @@ class Planned(NamedTuple):
     blocks: Sequence[str] = ()
 
 
-def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
+class Overtaken(Exception):
+    """Another process created some of the same tasks meanwhile, perhaps on another machine. Nothing was created."""
+
+
+def create_all(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    planned: list[Planned],
+    check_last: Callable[[], object] = lambda: None,
+) -> list[Task]:
     """Add the *planned* tasks with their dependencies in one commit. Each is added after the tasks that it waits for.
     Then make existing tasks wait for the new tasks that block them.
+
+    *check_last* is called when no other process can create tasks any more. If it raises an error, nothing is created.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
@@ -94,6 +106,7 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
 
     def with_dependencies(ids: list[str]) -> list[Task]:
         """Return the tasks with their dependencies and assignees. *ids* are the ids that the store gives the tasks."""
+        check_last()
         id_of = {ref: task.id for ref, task in existing.items()}
         id_of.update((item.key, task_id) for item, task_id in zip(ordered, ids, strict=True))
         statuses = dict.fromkeys(ids, "pending") | {task.id: task.status for task in existing.values()}

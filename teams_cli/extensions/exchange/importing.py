@@ -76,7 +76,9 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
     if lock is None:
         raise errors.Busy("another import is running", "Repeat the command when it is done.")
     try:
-        return _Import(store, standing, tracker, items).carry_out()
+        while True:
+            with suppress(creating.Overtaken):
+                return _Import(store, standing, tracker, items).carry_out()
     finally:
         os.close(lock)
 
@@ -122,7 +124,14 @@ class _Import:
                 draft, refs_of_blockers = self._draft(item, keys), [refs[key] for key in keys]
                 planned.append(Planned(refs[item.key], draft, refs_of_blockers))
             standing = self.standing
-            self.outcome.created = creating.create_all(self.store, standing.team.name, standing.caller, planned)
+
+            def check_last() -> None:
+                present = imported(self.store, standing.team.name, self.tracker)
+                if any(item.key in present for item in new):
+                    raise creating.Overtaken
+
+            team, caller = standing.team.name, standing.caller
+            self.outcome.created = creating.create_all(self.store, team, caller, planned, check_last)
             self.ids.update({task.source["id"]: task.id for task in self.outcome.created if task.source})
         for key, task in self.tasks.items():
             if key in self.items:
