@@ -232,6 +232,11 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
     )
 
 
+def words_of_logins(done: dict[str, Any]) -> Parts:
+    lines = [f"{agent}: {address}" for agent, address in done["addresses"].items()]
+    return [*(lines or [f"{done['team']}: the rights of all logins are up to date; nobody needed a new one"])]
+
+
 COMMANDS = in_group(
     "Teams",
     Command(
@@ -278,7 +283,7 @@ COMMANDS = in_group(
         lambda call: {"team": call.team, "addresses": joining.set_up(call.store, call.team, call.caller, kinds.ALL)},
         doc=joining.set_up,
         traits="at_shell",
-        words=lambda done: [f"{agent}: {address}" for agent, address in done["addresses"].items()],
+        words=words_of_logins,
         example="set-up-roles",
     ),
     Command(

@@ -283,3 +283,9 @@ def test_an_empty_value_brings_the_default_back(cli: Cli, key: str, value: str) 
         assert cli.ok("set", *user, key, "", agent="human") == {"key": key, "value": default[0], "source": "default"}
         assert row() == default
         cli.ok("set", *user, key, "", agent="human")
+
+
+def test_a_history_without_changes_says_so(cli: Cli) -> None:
+    made(cli, "old", closed=False)
+    assert cli("history", "--since", "9999-01-01", agent="lea", team="old").stdout == "no changes\n"
+    assert cli.ok("history", "--since", "9999-01-01", agent="lea", team="old") == []

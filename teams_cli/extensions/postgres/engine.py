@@ -243,7 +243,9 @@ class PostgresStore(Store):
             raise errors.NotFound(f"there is no {kind.name} {key}")
         if rows == [(revision,)]:  # row-level security shows the record, and does not let it be changed
             raise errors.NotAllowed(
-                f"the database does not let you change {kind.name} {key}", "Another member owns it."
+                f"the database does not let you change {kind.name} {key}",
+                "Your login may change only what is yours. Ask the leader: teams send-message leader TEXT. After a"
+                " hand-over, who may make logins first repeats: teams set-up-roles",
             )
         raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 

@@ -153,6 +153,13 @@ def test_setting_up_roles_again_gives_logins_to_new_members_and_takes_those_of_f
         assert answer.status == 0
         again = office.lead("set-up-roles")["addresses"]
         assert list(again) == ["zoe"]
+        told = office.owner("set-up-roles", agent="lea", TEAMS_TOKEN=office.tokens["lea"]).stdout
+        assert "nobody needed a new one" in told
+        office.addresses |= again
+        refused = office.cli("zoe")("leave-team", "--json").error
+        assert "does not let you change team alpha" in refused["message"]
+        command = refused["hint"].partition("Ask the leader: teams ")[2].partition(".")[0]
+        assert office.cli("zoe").ok(*command.split())["to"] == "lea"
         assert office.psql("mia", "SELECT count(*) FROM teams.records").stdout == "0\n"
         assert office.psql("bob", "SELECT count(*) > 0 FROM teams.records").stdout == "t\n"
     finally:
