@@ -234,13 +234,18 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
     now = teams.now(store)
 
     def stop(team: Team) -> Team:
-        # Another command of the agent may have ended its membership since the check.
+        # The team may have changed since the check: the agent may have left it, or lead it.
         member = team.find(shutdown.agent)
         if member and member.stopped_by == shutdown.id:
             return team
         if member is None or not member.active:
             raise errors.NotAllowed(
                 f"{shutdown.agent} left team {team_name}", "It has ended, so nothing is left to do."
+            )
+        if team.leader == shutdown.agent:
+            raise errors.WrongState(
+                f"{shutdown.agent} leads team {team_name} and can't be shut down",
+                "Hand it over (teams hand-over AGENT) or close it (teams close-team).",
             )
         stopped = team.with_member(member.having(left_at=now, stopped_by=shutdown.id))
         return owing(stopped, _answer_notice(shutdown.having(status="approved")))

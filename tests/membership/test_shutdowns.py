@@ -11,6 +11,7 @@ from teams_cli.membership import joining, shutdowns
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
 from teams_cli.messages.reading import Selection
+from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
@@ -84,6 +85,15 @@ def test_a_team_is_handed_over_once(raced: Meanwhile) -> None:
     with pytest.raises(Conflict, match="mia leads team alpha now"):
         joining.hand_over(raced, ALPHA, LEA, "bob")
     assert teams.get(raced, ALPHA).leader == "mia"
+
+
+def test_who_became_the_leader_meanwhile_is_not_shut_down(raced: Meanwhile) -> None:
+    """The hand-over looked at the requests before this one was made."""
+    shutdowns.request(raced, ALPHA, HUMAN, ["mia"])
+    raced.act = lambda: update(raced, ALPHA, TEAM, ALPHA, lambda team: team.having(leader="mia"))
+    with pytest.raises(WrongState, match="mia leads team alpha"):
+        shutdowns.approve(raced, ALPHA, MIA)
+    assert teams.get(raced, ALPHA).member("mia")
 
 
 def test_a_member_that_was_shut_down_changes_nothing(team: Store) -> None:
