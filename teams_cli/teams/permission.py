@@ -226,7 +226,8 @@ def _hint_for_denied(role: str, operation: str, team: Team | None, config: Confi
     if role in (HUMAN, LEADER):
         is_refused_by_rule = role in roles.may(operation)  # then the operation itself is right for the role
         return hint if is_refused_by_rule else roles.INSTEAD.get(operation, hint)
-    if team is None or not allowed or operation == "send-message":  # nobody can do it, or can be asked for it
+    # In these cases nobody can do it, or can be asked for it.
+    if team is None or team.state == "closed" or not allowed or operation == "send-message":
         return hint
     return f"{hint} Ask the leader for it: teams send-message {team.leader} TEXT"
 

@@ -289,3 +289,10 @@ def test_a_history_without_changes_says_so(cli: Cli) -> None:
     made(cli, "old", closed=False)
     assert cli("history", "--since", "9999-01-01", agent="lea", team="old").stdout == "no changes\n"
     assert cli.ok("history", "--since", "9999-01-01", agent="lea", team="old") == []
+
+
+def test_a_member_of_a_closed_team_is_not_told_to_write_to_the_leader(cli: Cli) -> None:
+    """Nobody can send messages there."""
+    made(cli, "old")
+    for operation in ("restore-team", "export"):
+        assert cli(operation, "--json", agent="bob", team="old").error["hint"] == "Allowed to: team-leader, human."
