@@ -211,15 +211,20 @@ def _isolation(store: Store, team: str) -> Iterator[Problem]:
 
 
 def _of_members(store: Store, team: Team, config: Config) -> Iterator[Problem]:
-    """Yield a problem for each silent member, and for each whose role was removed from `config.json`."""
+    """Yield a problem for each silent member, and for each whose role, or a role that it extends, is not defined or
+    extends itself.
+    """
     for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
             yield "warning", what, f"If it won't come back: teams leave-team --as {row['name']} --team {team.name}"
     for member in team.roster():
-        if member.active and roles.role_for(member.role, team, config) is None:
-            what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
-            remedy = f"Define it: teams define-role {member.role} --extends team-member --team {team.name}"
+        if member.active and (lost := roles.undefined_role(member.role, team, config)):
+            defined = roles.definition_of(lost, team, config) is not None
+            what = f"{member.agent_id} may change nothing, as its role {member.role} "
+            what += f"extends {lost}, which " if lost != member.role else ""
+            what += "extends itself" if defined else "is defined nowhere"
+            remedy = f"Define it: teams define-role {lost} --extends team-member --team {team.name}"
             yield "problem", what, remedy
 
 

@@ -124,8 +124,9 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
             hint = f"Ask the human to answer {question}, or to allow the operation in config.json."
         raise errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
     if role != HUMAN and (undefined := undefined_role(role, team, caller.config)):
+        is_defined = roles.definition_of(undefined, team, caller.config) is not None
         raise errors.NotAllowed(
-            f"the role {undefined!r} is not defined, so it may change nothing",
+            f"the role {undefined!r} {'extends itself' if is_defined else 'is not defined'}, so it may change nothing",
             "See: teams define-role; or teams leave-team",
         )
     who = "the human" if role == HUMAN else f"a {role}"

@@ -263,14 +263,26 @@ def test_values_of_the_configuration_that_would_be_refused_are_found(cli: Cli, t
     ]
 
 
-def test_a_role_that_was_taken_away_is_found(cli: Cli) -> None:
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ({}, "its role scribe is defined nowhere"),
+        ({"scribe": {"extends": "gone"}}, "its role scribe extends gone, which is defined nowhere"),
+        ({"scribe": {"extends": "scribe"}}, "its role scribe extends itself"),
+        ({"scribe": {"extends": "a"}, "a": {"extends": "scribe"}}, "its role scribe extends a, which extends itself"),
+    ],
+)
+def test_a_role_that_gives_no_rights_any_more_is_found(cli: Cli, now: dict[str, object], why: str) -> None:
     config = cli.root / "config.json"
     config.write_text(json.dumps({"agent": {"scribe": {"extends": "team-member"}}}))
     cli.ok("join-team", "--role", "scribe", agent="zoe")
-    config.write_text("{}")
-    assert cli("create-task", "t", agent="zoe").status == 13
-    (found,) = (finding for finding in findings(cli, healthy=False) if "scribe" in finding["what"])
-    assert found["level"] == "problem" and found["remedy"].startswith("Define it: teams define-role scribe ")
+    config.write_text(json.dumps({"agent": now}))
+    assert cli("announce", "busy", agent="zoe").status == 13
+    found = the_one(cli, healthy=False)
+    assert (found["level"], found["what"]) == ("problem", f"zoe may change nothing, as {why}")
+    command = found["remedy"].removeprefix("Define it: teams ")
+    assert cli(*command.split(), agent="lea").status == 0
+    assert findings(cli, healthy=True) == [] and cli("announce", "busy", agent="zoe").status == 0
 
 
 @pytest.mark.slow
