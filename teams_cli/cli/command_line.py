@@ -154,7 +154,13 @@ def make_call(
         of_held.refuse_elsewhere(held, root, store_address(flags.get("store"), environ, "")[0], environ)
     settings = config.load(root, environ)
     address, store_source = store_address(flags.get("store"), environ, settings.store)
-    store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
+    try:
+        store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
+    except errors.InvalidValue as wrong:
+        if store_source == "flag":
+            raise
+        place = f"{config.path_in(root)}: store" if store_source == "config.json" else store_source
+        raise errors.InvalidValue(f"{place}: {wrong.message}", wrong.hint) from None
     caller = _caller(agent, token, environ, settings) if agent else None
     sources = {
         "root": (root, root_source),

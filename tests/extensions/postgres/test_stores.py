@@ -52,6 +52,15 @@ def test_what_is_no_store_is_refused_without_its_password(tmp_path: Path) -> Non
         assert answer.status == 2 and "s3cret" not in answer.stdout + answer.stderr, answer
 
 
+def test_a_refused_store_is_named_with_the_place_where_it_was_set(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    assert cli("get-tasks", "--json", TEAMS_STORE="x").error["message"].startswith("TEAMS_STORE: 'x' is not")
+    config = cli.root / "config.json"
+    config.write_text('{"store": "x"}')
+    assert cli("get-tasks", "--json").error["message"].startswith(f"{config}: store: 'x' is not")
+    assert cli("get-tasks", "--store", "files").status == 0
+
+
 def test_without_psycopg2_the_program_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "psycopg2.py").write_text("raise ImportError('not here')\n")
     cli = Cli(tmp_path / "root", "lea", PYTHONPATH=str(tmp_path))
