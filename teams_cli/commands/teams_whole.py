@@ -163,10 +163,8 @@ def _roster(call: Call, file: str | None) -> str:
 def words_of_copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
     target = shlex.quote(done["to"])
-    if "://" in done["to"]:
-        options = f"--store {target}"
-    else:
-        options = f"--root {target}" + (f" --store {FILES}" if "://" in done["from"] else "")
+    # The environment or a configuration may name another store than the one that the command was given.
+    options = f"--store {target}" if "://" in done["to"] else f"--root {target} --store {FILES}"
     return present(
         f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
         f"closed here; continue there: teams brief --team {done['team']} {options}",

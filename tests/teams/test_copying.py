@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,13 @@ def copy_killed_at_the_end(source: Cli, target: Cli) -> None:
     """Copy all records but that of the team."""
     with pytest.raises(KeyboardInterrupt):
         copying.copy(source.store(), Hooked(target.root, "team", kill), ALPHA, LEA)
+
+
+def test_the_command_to_go_on_with_works_where_another_store_is_set(here: Cli, there: Cli) -> None:
+    elsewhere = {"TEAMS_STORE": "postgresql://nosuch.invalid/x"}
+    words = ("copy-team", "--to", str(there.root), "--store", "files")
+    command = here(*words, agent="lea", **elsewhere).stdout.rpartition("continue there: teams ")[2]
+    assert here(*shlex.split(command), agent="lea", **elsewhere).status == 0
 
 
 def test_a_copy_that_was_copied_on_is_not_replaced(here: Cli, there: Cli, tmp_path: Path) -> None:
