@@ -207,6 +207,21 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
         raise errors.Conflict(f"{name} is kept: {why}", "Check that directory, and repeat the command.")
     for tree in worktrees.all_of(store, name):
         worktrees.drop(store, name, tree)
-    store.drop(name, TEAM, revision)
+    trash = f"{store.root}/tmp/dropped-{name}-{os.urandom(6).hex()}"
+    store.drop(name, TEAM, revision, lambda: _move_away(store.root, name, trash))
+    shutil.rmtree(trash, ignore_errors=True)
+
+
+def _move_away(root: str, team: str, trash: str) -> None:
+    """Move the directories of a removed team into the new directory *trash*, so that a new team of that name does not
+    lose its own.
+    """
     for directory in _DIRECTORIES:
-        shutil.rmtree(os.path.join(store.root, directory, name), ignore_errors=True)
+        path = os.path.join(root, directory, team)
+        try:
+            os.makedirs(trash, 0o700, exist_ok=True)
+            os.rename(path, os.path.join(trash, directory))
+        except FileNotFoundError:
+            pass
+        except OSError:  # for example, it is on another disk
+            shutil.rmtree(path, ignore_errors=True)

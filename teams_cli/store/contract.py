@@ -359,8 +359,11 @@ class Store:
         """
         raise NotImplementedError
 
-    def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
-        """Delete a closed team with all its records. *kind* is the kind of team records.
+    def drop(
+        self, team: str, kind: Kind[R], revision: Revision, once_gone: Callable[[], object] = lambda: None
+    ) -> None:
+        """Delete a closed team with all its records. *kind* is the kind of team records. *once_gone* is called as soon
+        as there may be a new team of that name; deleting the files of the old one may take longer.
 
         Raises:
             StaleRevision: The team's record no longer has that *revision*; nothing was deleted.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli import names
+from teams_cli import closing, names
 from teams_cli.errors import AlreadyExists, NotAllowed, WrongState, WrongUsage
 from teams_cli.membership import joining
 from teams_cli.messages import messages
@@ -204,6 +205,30 @@ def test_the_list_of_what_would_be_removed_names_a_command_that_removes_it(cli: 
     listed = cli("prune", "--older-than", age, "--as", "human", agent="").stdout
     command = listed.rpartition("To remove them: teams ")[2]
     assert "--older-than" in command and cli.ok(*shlex.split(command), agent="")[0]["removed"]
+
+
+def test_a_new_team_keeps_its_files_while_the_old_one_of_that_name_is_removed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removing logs and worktrees may take long."""
+    made(cli, "old")
+    old_files = [cli.root / directory / "old/bob/file" for directory in ("logs", "started")]
+    new_file = cli.root / "worktrees/old/zed/work"
+    for file in old_files:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    removed = shutil.rmtree
+
+    def slowly(path: str, **more: bool) -> None:
+        if cli("spawn-team", "old", agent="zed").status == 0:  # the first time
+            new_file.parent.mkdir(parents=True)
+            new_file.touch()
+        removed(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    closing.remove(cli.store(), "old", LEA)
+    assert new_file.exists() and not any(file.exists() for file in old_files)
+    assert not list((cli.root / "tmp").glob("dropped-*"))
 
 
 def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:

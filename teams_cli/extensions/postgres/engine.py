@@ -427,13 +427,14 @@ class PostgresStore(Store):
         values = [_checked(team), kind.name, max(numbers), team, numbers, uids, recipients, bodies]
         self.session.change(team, kind.even_in_closed_team, _PUT_MESSAGES, values, _COUNTED)
 
-    def drop(self, team: str, kind: Kind[R], revision: str) -> None:
+    def drop(self, team: str, kind: Kind[R], revision: str, once_gone: Callable[[], object] = lambda: None) -> None:
         where = [_checked(team), kind.name, team]  # the key of a team's own record is its name
         for_conditions = [team] * _DROP.count(_IF_GONE)
         if self.session.change(team, kind, "SELECT 1 FROM gone", [*where, revision, *for_conditions], _DROP) is None:
             if not self._look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
                 raise errors.NotFound(f"there is no {kind.name} {team}")
             raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Read it again.")
+        once_gone()
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         try:

@@ -334,7 +334,7 @@ class FileStore(Store):
         self._prepare()
         whole_team.put_messages(self.log(team), kind, packed)
 
-    def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
+    def drop(self, team: str, kind: Kind[R], revision: bytes, once_gone: Callable[[], object] = lambda: None) -> None:
         from teams_cli.store.files import whole_team
 
         path = self.layout.path(team, kind, team)
@@ -345,6 +345,7 @@ class FileStore(Store):
                 raise errors.StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
             trash = whole_team.move_to_trash(self.address, team)
         count_change()
+        once_gone()
         whole_team.delete_trash(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
