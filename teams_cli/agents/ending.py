@@ -43,7 +43,7 @@ def get_current(store: Store, team: str, agent: str) -> Session:
         return session
     hint, team_record = "See: teams list-agents", teams.get(store, team)
     if agent == team_record.leader:
-        hint = f"It leads the team, and joined by itself. To tell it something: teams send-message {agent} TEXT"
+        hint = f"It leads the team, and joined by itself. To write to it: teams send-message {agent} TEXT"
     elif team_record.member(agent) is not None:
         hint = f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
     raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", hint)
