@@ -27,14 +27,14 @@ _SECONDS_TO_EXIT = 5.0
 
 def current(store: Store, team: str, agent: str) -> Session | None:
     """Return the agent's session; None if `teams` did not start the agent. If the process that runs the session is
-    gone, the session is first ended as lost.
+    gone, it is first recorded that the session has ended, with the outcome `lost`.
     """
     session = find(store, team, agent)
     return _settled(store, team, session) if session else None
 
 
 def get_current(store: Store, team: str, agent: str) -> Session:
-    """Return the agent's session. If the process that runs it is gone, the session is first ended as lost.
+    """Return the agent's session. If its process is gone, it is first recorded that the session has ended.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

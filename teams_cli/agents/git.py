@@ -105,8 +105,8 @@ def why_failed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def lines(printed: str) -> list[str]:
-    """Return the lines of what git *printed*, which end with line feeds: the name of a branch or a directory may have
-    other characters at which `splitlines` divides.
+    """Split what git *printed* at line feeds. Names of branches and directories may have other characters at which
+    `splitlines` would split, too.
     """
     return printed.removesuffix("\n").split("\n") if printed else []
 

@@ -311,8 +311,8 @@ def restart(
     earlier: Message | None = None  # the message that asked for the restart, if an earlier command has sent it
 
     def last_message(session: Session) -> Message | None:
-        """Return the message that last interrupted the agent, whose number is `session.interjected`; None if that
-        message did not ask for a restart.
+        """Return the message by which the agent was last interrupted, if it asked for a restart; else None. The session
+        has the number of this message.
         """
         fetched = store.fetch(team, MESSAGE, [session.interjected], [])
         return fetched[0] if fetched and fetched[0].about == BEGIN_AGAIN else None

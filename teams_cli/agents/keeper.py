@@ -246,7 +246,9 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _waiting_mail(self) -> list[Message]:
-        """Return the messages for the next turn. Owed notices are sent first, because one may be for this agent."""
+        """Return the messages for the next turn. Notices of the session that were not sent yet are sent first, because
+        one of them may be for this agent.
+        """
         session = self._stored_session()
         if session.owed:
             notices.send_owed_by(self.store, self.team, SESSION.even_in_closed_team, self.agent)

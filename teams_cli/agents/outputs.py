@@ -123,12 +123,12 @@ def _was_completed_after_mail(session: Session) -> bool:
 
 
 def _senders(session: Session) -> set[str]:
-    """Return the senders of the messages that began turns in this generation of the session."""
+    """Return the senders of the messages that began turns since the session was started, or started anew."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
 
 
 def _has_written_to(store: Store, team: str, session: Session, name: str) -> bool:
-    """Whether the agent, in this generation of its session, wrote to *name* or answered a question from *name*."""
+    """Whether the agent wrote to *name*, or answered a question from *name*, since its session was started anew."""
     agent, since = session.agent, session.started_at
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     for message in store.read(team, MESSAGE, name, start, []):

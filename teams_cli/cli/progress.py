@@ -59,7 +59,9 @@ class Progress:
                 sys.stderr.flush()
 
     def update(self, tasks: list[Task], workers: list[str]) -> None:
-        """Show the *tasks* whose status has changed. *workers* are the names of the workers that are running."""
+        """Show the *tasks* whose status has changed. *workers*, the names of the running workers, are shown only on a
+        terminal: see `Screen`.
+        """
         for task in tasks:
             if self._shown.get(task.id, "pending") != task.status:
                 self._shown[task.id] = task.status

@@ -178,7 +178,7 @@ class Client:
         return {"hooks": [hook]}
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return the hooks that a client without a person needs, as entries of its settings, each under its event."""
+        """Return, by event, the entries that the settings of a client need for hooks if no person is at the client."""
         entries = {event: self.hook_entry(command) for event in self.events}
         for event in self.holding:
             entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLD_TIMEOUT}

@@ -424,6 +424,7 @@ class Command:
         if id_parameter is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)
         documents: list[Any] = []
+        is_list = False  # whether the command answers with a list for a single id
         for key in dict.fromkeys(ids):
             try:
                 document = self.run(call, **{**values, id_parameter.name: key})
@@ -431,10 +432,11 @@ class Command:
                 if documents and self.changes:
                     refused.message = f"{refused.message} ({', '.join(ids[: ids.index(key)])}: done)"
                 raise
-            documents += document if isinstance(document, list) else [getattr(document, "document", document)]
+            is_list = isinstance(document, list)
+            documents += document if is_list else [getattr(document, "document", document)]
         words = call.words or self.words
-        if words and not isinstance(document, list):  # each document is shown as that of a command for one id
-            call.words = lambda documents: [part for each in documents for part in words(each)]
+        if words and not is_list:  # each document is shown as that of a command for one id
+            call.words = lambda answer: [part for each in answer for part in words(each)]
         return documents
 
 

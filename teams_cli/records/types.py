@@ -169,6 +169,7 @@ def first_problem(error: ValidationError) -> str:
 def _model(kind: type[Record]) -> Any:
     """Return a pydantic model with the fields of the record *kind*, for checks and for the JSON Schema."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
+    # Annotations that name a nested record are resolved to its model.
     hints = get_type_hints(kind, globalns={**globals(), **models}, include_extras=True)
     fields: dict[str, Any] = {}
     for name, (key, default) in kind.fields.items():

@@ -101,7 +101,7 @@ def _review_of(task: Task) -> str:
 
 
 class Crew:
-    """All members of a run: the worker processes, and the agents that have a model and are started with a harness."""
+    """All members of a run: the workers, which are processes without a model, and the agents, which have one."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run

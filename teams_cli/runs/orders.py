@@ -215,8 +215,8 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
-    """Return the name for workers of the *kind*, to which a number may be added to make it unique. If their type does
-    not make a valid name, it is their role.
+    """Return the name for workers of the *kind*, to which a number may be added to make it unique. It is the name that
+    the workflow gives, or their type, or else their role. A name that is not valid is replaced by their role.
     """
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     name = kind.name or (kind.type or role).replace(" ", "-")

@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """A lasting permission for an agent, from the human: to do an operation unasked, although its rule is `ask`."""
+    """A lasting permission from the human: the agent may do the operation, although its rule says to `ask` first."""
 
     agent: Name
     operation: Word

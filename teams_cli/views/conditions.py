@@ -323,8 +323,8 @@ def task_claimed(store: Store, team: str, caller: Caller, before: Sequence[Condi
 
 
 def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
-    """Return the condition that all tasks of the team have ended, which ends every wait of a member. It holds only
-    until the member was shown this, and never for a leader or the person.
+    """Return the condition that all tasks of the team have ended. It ends a member's wait for something else, but only
+    once: as soon as the member was shown it, it holds no more. It never holds for a leader or the person.
     """
     from teams_cli.views.facts import settled_key
 
@@ -346,7 +346,8 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
         once_shown(note_shown)
         return {"settled": overviews.DONE}
 
-    return Condition("settled", "", tasks.FREED, end_of_all_tasks, while_open=False)
+    not_asked_for = ""
+    return Condition("settled", not_asked_for, tasks.FREED, end_of_all_tasks, while_open=False)
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:

@@ -86,8 +86,8 @@ def front_matter(content: str) -> str | None:
 
 
 def parsed(text: str, what: str, hint: str) -> Any:
-    """Return the document in a YAML text. If the text is not valid, the error calls the text *what*, and has the
-    *hint*.
+    """Return the document in a YAML text. The message of an error calls the text *what*, and the *hint* says what
+    to do.
 
     Raises:
         InvalidValue: The text is not valid, or too large.

@@ -38,8 +38,8 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *options* are given to the program `turn` when it runs this client. *keys* are
-    added to the client's profile.
+    """A client that speaks the Agent Client Protocol. The program `turn` runs the client, with these *options*. *keys*
+    are added to the client's profile.
     """
 
     def __init__(self, name: str, description: str, *options: str, **keys: Any) -> None:

@@ -56,7 +56,9 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, a tracker or another tool, by the keys of their items."""
+    """Return the tasks that were imported from *tracker*, an issue tracker or another tool, each under the key that it
+    has there.
+    """
     return {
         task.source["id"]: task
         for task in tasks.all_of(store, team, [])

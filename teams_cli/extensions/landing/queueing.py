@@ -88,7 +88,7 @@ def refuse_way(via: str, team: Team) -> None:
     """Refuse the way to land called *via* unless the person chose it in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
     if via != setting:
-        change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
+        change = f"To change it, as the person: teams set landingVia {via} --as {HUMAN}"
         raise errors.NotAllowed(f"the person set landingVia to `{setting}`", change)
 
 

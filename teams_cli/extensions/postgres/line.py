@@ -146,7 +146,9 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """A watch that the watcher of this machine wakes, so that its process needs no connection to the server."""
+    """A watch that is woken by the watcher, a process for all waits of this machine. So the process that waits needs no
+    connection to the database.
+    """
 
     heard: frozenset[str] = EVERY_TOPIC
 

@@ -294,17 +294,17 @@ class MessageLog:
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """Return the numbers and file names of the messages above *after* in a directory, in order. If *agent* is not
-        None, messages to other single agents are left out.
+        """Return the numbers and file names of the messages above *after* in the directory *segment*, in order. If
+        *agent* is not None, messages to other single agents are left out.
         """
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
             names = _names_for(agent, names)
-        if after:  # leave names out before the others are taken apart; "/" is sorted after the "." behind a number
+        if after:  # leaves out earlier names without taking each apart; in a name, "." follows the number
             key_of_after = (len(str(after)), f"{after}/")
             names = [name for name in names if _sort_key(name) > key_of_after]
         numbers_and_names = ((_number(name), name) for name in names)
-        return sorted((number, name) for number, name in numbers_and_names if number)  # 0: it is no message
+        return sorted((number, name) for number, name in numbers_and_names if number)  # other files have the number 0
 
     def listed(self, segment: int) -> list[str]:
         """Return the file names in the directory with the number *segment*, and the former file names of messages that
