@@ -74,7 +74,8 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False) -> dict[str, Any]:
     """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`. With
-    *has_texts*, include the descriptions of several blockers, and those of the latter unless there are many.
+    *has_texts*, include the descriptions of several blockers (the result of a single one says enough), and those of
+    the latter unless there are many.
     """
     blocked_by = document.get("blockedBy", ())
     blockers = [_row_of(call, key, has_texts and len(blocked_by) > 1) for key in blocked_by]
@@ -219,9 +220,6 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     for key, row in texts.items():
         if key not in unexplained or "shown" in row:
             del row["description"]
-    new_blockers = [row for row in document.get("blockers", ()) if "description" in row]
-    if len(new_blockers) == 1:  # the result of a single task says enough
-        del new_blockers[0]["description"]
     known_tasks = [task, last_shown] if last_shown else [task]
     _fit_texts(document, {line for each in known_tasks for line in (each.description or "").splitlines()})
 

@@ -100,7 +100,8 @@ def test_results_that_were_shown_share_one_line(cli: Cli) -> None:
         complete(cli, "mia", key, "--result", f"part {key}")
     claimed = cli("claim-task", "6", agent="bob").stdout
     assert "\nresult of task-1 (mia): part 1\n" in claimed and "Write part 1" not in claimed
-    assert "\nresult of task-1: you have seen it (" in cli("claim-task", "7", agent="bob").stdout
+    claimed = cli("claim-task", "7", agent="bob").stdout
+    assert "\nresult of task-1: you have seen it (" in claimed and "\ntext of task-2:\n  Write part 2.\n" in claimed
     claimed = cli("claim-task", "8", agent="bob").stdout
     assert (
         f"\ntext of task-3:\n  Write part 3.\n  {rule}\ntext of task-4:\n  Write part 4.\ntext of task-5:\n" in claimed
