@@ -182,6 +182,9 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
 
 
 def _of_extension(check: Check, store: Store, team: Team, fix: bool) -> Iterator[Problem]:
+    """Yield the problems that the check of an extension finds. Unlike the check itself, this begins only when the first
+    problem is asked for, as the other checks do.
+    """
     yield from check(store, team, fix)
 
 

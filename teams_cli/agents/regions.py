@@ -198,8 +198,8 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
     """Return, as JSON, where the changes of the two sides conflict in the file *path*: the functions around these
-    places, and for each side the numbers of the first and last lines of each place. Both lists are empty if the whole
-    file conflicts, for example because both sides add the file.
+    places, and for each side the numbers of the first and last lines of each place. There are no
+    functions and lines if the whole file conflicts, for example because both sides add the file.
     """
     mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
     theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Write the *document* of an answer to *out*. *words* is the function that makes the text of
-    it; by default, it is the function that the command declares.
+    """Write the *document* of an answer to *out*. *words* is the function that makes text of it; the default is the
+    function that the command declares.
     """
     if as_json:
         out.write(dumps(document) + "\n")

@@ -287,8 +287,8 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
 def words_of_changes(entries: Any) -> Parts:
     if isinstance(entries, dict):  # one change, from `history --follow`
         entries = [entries]
-    lines = [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in entries]
-    return [*(lines or ["no changes"])]
+    lines: Parts = [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in entries]
+    return lines or ["no changes"]
 
 
 def words_of_doctor(document: dict[str, Any]) -> Parts:

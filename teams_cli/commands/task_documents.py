@@ -134,9 +134,11 @@ def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON for its new owner, with all that the owner needs to begin: the results of its blockers,
-    the tasks that it names, its approved plan, unread pages, who works on the same files, and the commits that the
-    caller's worktree lacks. If another agent lost the task, the answer also names this agent and its uncommitted files.
+    """Return the task as JSON for the caller, its new owner, with what the caller needs to begin.
+
+    These are the results of its blockers, the tasks that it names, its approved plan, and pages that the caller has not
+    read. Others are who works on the same files, and the commits that the caller's worktree lacks. If another agent
+    lost the task, this agent and its uncommitted files are named, too.
 
     Also set the next step: to complete the task. If the task needs a plan and none is approved, the next step is to
     propose a plan.
@@ -162,9 +164,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     if loss := leases.previous_loss(task):
         document |= _uncommitted(call, task, loss.owner or "") | _loss_document(call, loss)
     elif task.claimed_at is not None and seconds_since(task.claimed_at, call.store.now()) > _A_WHILE:
-        document |= _uncommitted(
-            call, task, call.agent
-        )  # the caller had claimed it before, and may have forgotten them
+        # The caller claimed the task before, and may have forgotten its own files.
+        document |= _uncommitted(call, task, call.agent)
     return document
 
 
@@ -390,7 +391,7 @@ def text_lines(task: dict[str, Any]) -> Parts:
 
 
 def _description(task: dict[str, Any]) -> list[str]:
-    """Return the lines of the task's description. Those that it was shown with another task are one line."""
+    """Return the lines of the task's description. One line stands for those that the owner's last task has, too."""
     same, lines = task.get("sameText"), (task.get("description") or "").splitlines()
     if same is None:
         return text.quoted(task.get("description"))

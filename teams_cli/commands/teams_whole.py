@@ -231,8 +231,8 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
 
 
 def words_of_logins(done: dict[str, Any]) -> Parts:
-    lines = [f"{agent}: {address}" for agent, address in done["addresses"].items()]
-    return [*(lines or [f"{done['team']}: the rights of all logins are up to date; nobody needed a new one"])]
+    lines: Parts = [f"{agent}: {address}" for agent, address in done["addresses"].items()]
+    return lines or [f"{done['team']}: the rights of all logins are up to date; nobody needed a new one"]
 
 
 COMMANDS = in_group(

@@ -89,10 +89,12 @@ def _change_one(
     seconds for the tasks that must end before it, and run its check. If the caller ends a task whose claim has expired,
     and nobody has taken it, the caller first claims it again.
     """
-    if edit.status in ("completed", "failed") and tasks.get(call.store, call.team, task).status == "pending":
-        from teams_cli.tasks import claims
+    if edit.status in ("completed", "failed"):
+        present = tasks.get(call.store, call.team, task)
+        if present.status == "pending":
+            from teams_cli.tasks import claims
 
-        claims.claim_again(call.store, call.team, call.caller, task, edit.claim)
+            claims.claim_again(call.store, call.team, call.caller, present, edit.claim)
     if not (edit.status == "completed" or files):
         return changes.change_task(call.store, call.team, call.caller, task, edit)
     waited_for = _wait_for_predecessors(call, task, edit, wait) if wait else []

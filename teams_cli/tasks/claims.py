@@ -82,13 +82,13 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
     return task
 
 
-def claim_again(store: Store, team_name: str, caller: Caller | None, task_ref: str, claim: int | None) -> None:
-    """Claim the task for its former owner, who wants to finish it now, if its claim expired and nothing has happened to
-    it since. If the former owner may not have the task, or *claim* is not the number of that claim, do nothing.
+def claim_again(store: Store, team_name: str, caller: Caller | None, task: Task, claim: int | None) -> None:
+    """Claim the pending *task* for its former owner, who wants to finish it now, if its claim expired and nothing has
+    happened to it since. If the former owner may not have the task, or *claim* is not the number of that claim, do
+    nothing.
     """
-    task = tasks.get(store, team_name, task_ref)
     loss = task.last_event
-    if task.status != "pending" or loss is None or loss.what != "expired" or claim not in (None, task.claim):
+    if loss is None or loss.what != "expired" or claim not in (None, task.claim):
         return
     try:
         standing = require(store, team_name, caller, "claim-task", task.id)

@@ -194,15 +194,12 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     if event == Event.PLAN_PROPOSED:
         return _is_decided(store, team, message.about or "")
-    if event == Event.TASK_BACK:
+    if event in (Event.TASK_BACK, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         return task is None or (task.owner, task.status) != (agent, "in_progress")
-    if event in (Event.TASK_LOST, Event.TASK_TAKEN, Event.TASK_COMPLETABLE):
+    if event in (Event.TASK_LOST, Event.TASK_TAKEN):
         task = _task(store, team, task_id)
-        own_task = task if task is not None and task.owner == agent else None
-        if event == Event.TASK_COMPLETABLE:
-            return own_task is None or own_task.status != "in_progress"
-        return own_task is not None
+        return task is not None and task.owner == agent
     if is_message(message.about or ""):  # somebody waits for an answer to it
         from teams_cli.messages import inboxes
 

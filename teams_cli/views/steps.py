@@ -52,8 +52,8 @@ CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
-    "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Write what holds for all tasks "
-    "into one committed file that each task names: where members work, and how their work gets to the main branch. "
+    "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Write the rules for all tasks "
+    "(where members work, how their work gets to the main branch) into one committed file, and name it in each task. "
     "Plan so that nobody is idle: tasks on a base that is soon there use `after` instead of `blockedBy`, and the last "
     "task is split for all members."
 )

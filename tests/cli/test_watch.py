@@ -99,21 +99,32 @@ def test_watch_scrolls_and_shows_what_an_agent_prints(tmp_path: Path) -> None:
         end_all(cli.root)
 
 
-def test_an_answer_has_what_was_typed_and_no_more(cli: Cli) -> None:
-    """Neither letters of the arrow keys, nor halves of a character at the end of a part of a pasted text."""
+def answering(cli: Cli) -> Terminal:
+    """Ask the person a question, and return a terminal at which the person is about to type the answer."""
     cli.ok("ask-others", "Which disk?", "--human", "--no-wait", agent="bob")
     terminal = watching(cli)
     terminal.until("Tab next agent")
     terminal.type("a")
     terminal.until("Enter sends")
-    terminal.type("\x1b[A\x1b[B\x1b[D\x1b[3~\x1bOC")
-    terminal.type("x" + "ж" * 200)
-    terminal.until("жжж█")
+    return terminal
+
+
+def sends(cli: Cli, terminal: Terminal, answer: str) -> None:
+    """Send what was typed, and end the view. The question must have got this *answer*."""
     terminal.type("\r")
     terminal.until("answered")
     terminal.type("q")
     assert terminal.end() == 0
-    assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == "x" + "ж" * 200
+    assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == answer
+
+
+def test_an_answer_has_what_was_typed_and_no_more(cli: Cli) -> None:
+    """Neither letters of the arrow keys, nor halves of a character at the end of a part of a pasted text."""
+    terminal = answering(cli)
+    terminal.type("\x1b[A\x1b[B\x1b[D\x1b[3~\x1bOC")
+    terminal.type("x" + "ж" * 200)
+    terminal.until("жжж█")
+    sends(cli, terminal, "x" + "ж" * 200)
 
 
 def test_a_pasted_text_is_one_answer(cli: Cli) -> None:
@@ -145,11 +156,7 @@ def test_a_pasted_text_is_one_answer(cli: Cli) -> None:
 
 
 def test_what_was_typed_stays_if_the_answer_is_refused(cli: Cli) -> None:
-    cli.ok("ask-others", "Which disk?", "--human", "--no-wait", agent="bob")
-    terminal = watching(cli)
-    terminal.until("Tab next agent")
-    terminal.type("a")
-    terminal.until("Enter sends")
+    terminal = answering(cli)
     terminal.type("the large one")
     terminal.until("one█")
     record = next((cli.root / "teams/alpha").rglob("ask-1.json"))
@@ -159,8 +166,4 @@ def test_what_was_typed_stays_if_the_answer_is_refused(cli: Cli) -> None:
     hidden.rename(record)
     terminal.type("a")
     terminal.until("one█")
-    terminal.type("\r")
-    terminal.until("answered")
-    terminal.type("q")
-    assert terminal.end() == 0
-    assert cli.ok("get-questions", agent="bob")[0]["answers"][0]["content"] == "the large one"
+    sends(cli, terminal, "the large one")

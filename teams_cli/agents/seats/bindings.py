@@ -22,8 +22,8 @@ DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
 """The file in the root that says which directory belongs to which team. Each line is about one directory."""
-_LOCK_TIMEOUT = 20.0
-"""Seconds to wait for another process that changes this file."""
+_PATIENCE = 20.0
+"""The seconds for which a change of this file waits while another process changes a file of the root."""
 _FILE_NAME_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _MAX_FILE_NAME = 128
 _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
@@ -222,31 +222,23 @@ def note_state(root: str, team: str, agent: str, state: str) -> None:
 
 def bind_directory(root: str, path: str, team: str) -> None:
     """Link the directory *path* to the *team*, so that clients that start there join the team. If *team* is "", the
-    link is removed. Other processes that do this at the same time wait, because each writes all links.
+    link is removed. Each change writes all links, so simultaneous changes are made one after the other.
 
     Raises:
-        Busy: Another process held the file for too long.
+        Busy: Another process was changing a file of the root all the time.
         StorageFailed: The file can't be written.
     """
-    from filelock import FileLock, Timeout  # hooks import this module, but never write this file
+    from teams_cli.store.files import disk  # hooks import this module, but never write this file
+    from teams_cli.store.files.locks import LOCK
 
-    from teams_cli import errors
-    from teams_cli.store.files import disk
-
-    file = f"{root}/{DIRECTORIES}"
     disk.prepare_root(root)
-    lock = FileLock(f"{file}.lock", _LOCK_TIMEOUT, mode=0o600)
-    try:
-        with lock:
-            teams_by_directory = linked_directories(root)
-            teams_by_directory.pop(path, None)
-            if team:
-                teams_by_directory[path] = team
-            lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
-            disk.commit(disk.write_temp(f"{root}/tmp", lines.encode(errors="surrogateescape")), file)
-    except Timeout:
-        message = f"{file} was held by another `teams here` for {_LOCK_TIMEOUT:g} seconds"
-        raise errors.Busy(message, "Nothing was changed; try again.") from None
+    with LOCK(root, _PATIENCE):
+        teams_by_directory = linked_directories(root)
+        teams_by_directory.pop(path, None)
+        if team:
+            teams_by_directory[path] = team
+        lines = "".join(f"{name} {directory}\n" for directory, name in teams_by_directory.items())
+        disk.commit(disk.write_temp(f"{root}/tmp", lines.encode(errors="surrogateescape")), f"{root}/{DIRECTORIES}")
 
 
 def team_here(root: str, path: str) -> str:

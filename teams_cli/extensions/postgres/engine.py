@@ -245,7 +245,7 @@ class PostgresStore(Store):
             raise errors.NotAllowed(
                 f"the database does not let you change {kind.name} {key}",
                 "Your login may change only what is yours. Ask the leader: teams send-message leader TEXT. After a"
-                " hand-over, who may make logins first repeats: teams set-up-roles",
+                " hand-over, whoever makes the logins must first repeat: teams set-up-roles",
             )
         raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 
