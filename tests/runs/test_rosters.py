@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.waits import until
 from tests.support.workflow_runs import make_repository
 
 ROSTER = """
 name: web
 members:
   - {name: ann, role: team-leader}
-  - {name: bob, role: reviewer, harness: shell, worktree: true, prompt: 'test "$TEAMS_RESUME" || sleep 600; echo again'}
+  - name: bob
+    role: reviewer
+    harness: shell
+    worktree: true
+    prompt: 'test "$TEAMS_RESUME" || { touch $TEAMS_HOME/began; sleep 600; }; echo again'
   - {name: mia, role: task-manager}
 rules: [Be kind, Test first]
 pages: {api: GET /users}
@@ -81,6 +86,7 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert team["roles"]["reviewer"]["description"] == "Finds holes"
     assert {m["agentId"]: m["role"] for m in team["members"]}["bob"] == "reviewer"
     assert checkout.run("up", agent="mia")[0] == checkout.run("down", agent="mia")[0] == 13
+    until((cli.root / "began").exists)  # bob, stopped before its first turn, would later begin with that
     assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": ["bob"]})
     assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": []})
     longer = ROSTER.replace("pages: {", "pages: {new: x, ") + "  - {title: Third, blockedBy: [task-1]}\n"
@@ -95,7 +101,7 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
 
 def test_a_resumed_agent_gets_the_model_of_the_roster(each_engine: str, checkout: Checkout) -> None:
     """Also where several machines use the store, and each records how it started its agents."""
-    cli, start = checkout.cli, ["sh", "-c", 'echo "$0"; test "$TEAMS_RESUME" || sleep 600', "{model}"]
+    cli, start = checkout.cli, ["sh", "-c", 'echo "$0"; test "$0" = big || sleep 600', "{model}"]
     cli.root.mkdir(0o700)
     harness = {"own": {"start": start, "resume": start, "model": ["{model}"]}}
     (cli.root / "config.json").write_text(json.dumps({"harness": harness}))

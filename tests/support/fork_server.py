@@ -11,6 +11,7 @@ import select
 import socket
 import sys
 import time
+from contextlib import suppress
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:
@@ -33,8 +34,9 @@ def _serve(listener: socket.socket) -> list[str]:
         ready = select.select([0, listener, *children], [], [])[0]
         for handle in children.keys() & set(ready):
             pid, connection = children.pop(handle)
-            connection.sendall(os.waitpid(pid, 0)[1].to_bytes(4, "little"))
-            connection.close()
+            status = os.waitpid(pid, 0)[1]
+            with connection, suppress(BrokenPipeError):  # nobody waits for a command that took too long
+                connection.sendall(status.to_bytes(4, "little"))
             os.close(handle)
         if listener in ready:
             connection, _ = listener.accept()
