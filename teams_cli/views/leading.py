@@ -232,14 +232,14 @@ class Leading:
         if (remaining := _ABSENT - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return {}
-        ids = ",".join(task.id for task in assigned)
-        key = f"kept:{ids}"
+        ids = [task.id for task in assigned]
+        key = f"kept:{','.join(ids)}"
         if key in reported:
             return {key: None}
         absent = listed(sorted({task.assignee or "" for task in assigned}), _NAMED)
         idle_names = listed([member.agent_id for member in idle], _NAMED)
         text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {idle_names}"
-        return {key: fact("kept", assigned[0].id, text, f"teams update-task {ids} --unassign")}
+        return {key: fact("kept", assigned[0].id, text, steps.unassign(ids))}
 
     def _waiting_in_vain(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that perhaps nobody is left for the ready tasks: all that may claim them may have ended."""
@@ -264,8 +264,9 @@ class Leading:
         return {key: fact("unattended", ids[0], text, f"teams run-agent PROMPT --detach, or {steps.CLOSE}")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that members have had nothing to do for a while, because no task is ready. It is reported
-        again once none of the tasks in progress that its key names is in progress any more, or another member is idle.
+        """Return the fact that members have had nothing to do for a while, because no task is ready, or the ready tasks
+        are assigned to members that have another task. It is reported again once none of the tasks in progress that its
+        key names is in progress any more, or another member is idle.
         """
         in_progress = self._in_progress()
         open_ids = {task.id for task in in_progress}
@@ -278,7 +279,9 @@ class Leading:
             if open_ids.intersection(ids.split(",")):
                 still_reported[key] = None
                 reported_names.update(names_in_key.split(","))
-        if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
+        owners = {task.owner for task in in_progress}
+        kept = [task for task in overview.ready if task.assignee in owners]
+        if not in_progress or not overview.counts["pending"] or overview.free or len(kept) < len(overview.ready):
             return still_reported
         idle = self._idle_members(in_progress)
         names = {member.agent_id for member in idle}
@@ -294,7 +297,13 @@ class Leading:
             return still_reported
         blocker_of_all = _blocker_of_all(in_progress, overview)
         advice = "only a new task would occupy idle members"
-        if blocker_of_all:
+        if kept:
+            kept_ids = [task.id for task in kept]
+            verb, pronoun = ("is", "it") if len(kept) == 1 else ("are", "them")
+            cause = f"{listed(kept_ids, _NAMED)} {verb} ready, but assigned to busy members"
+            advice = f"to let idle members claim {pronoun}: {steps.unassign(kept_ids)}"
+            tasks_in_key = in_progress
+        elif blocker_of_all:
             cause = f"everything waits for {_with_predecessors(blocker_of_all, overview)}"
             advice += f", or, {_how_to_unblock(blocker_of_all, overview)}"
             tasks_in_key = [blocker_of_all]
@@ -303,8 +312,8 @@ class Leading:
             tasks_in_key = in_progress
         state = standing.in_words(self.store, self.team.name, self.caller)
         text = f"{cause}; {advice}. {state}"
-        ids = ",".join(sorted(task.id for task in tasks_in_key))
-        key = f"{_IDLE_KEY}{ids}{_BEFORE_NAMES}{','.join(sorted(names))}"
+        ids_in_key = ",".join(sorted(task.id for task in tasks_in_key))
+        key = f"{_IDLE_KEY}{ids_in_key}{_BEFORE_NAMES}{','.join(sorted(names))}"
         return {**still_reported, key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:

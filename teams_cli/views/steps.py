@@ -212,6 +212,11 @@ def start_now(tasks: Sequence[str], blockers: Sequence[str]) -> str:
     return f"teams update-task {','.join(tasks)} --unblock {awaited} --after {awaited}"
 
 
+def unassign(tasks: Sequence[str]) -> str:
+    """Return the command that lets every member claim *tasks*."""
+    return f"teams update-task {','.join(tasks)} --unassign"
+
+
 def after_all(stuck: list[str]) -> str:
     """Return the next command for a leader when only *stuck* tasks are left, or none."""
     return LOOK_AT_BLOCKED if stuck else CLOSE

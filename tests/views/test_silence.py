@@ -128,6 +128,12 @@ def to_mia(store: Store, count: int) -> None:
         messages.send(store, ALPHA, Caller("lea"), "mia", f"number {number}")
 
 
+def assign_new(store: Store, name: str) -> None:
+    """Create a task that only the agent called *name* may claim."""
+    draft = Task(team_name=ALPHA, title="t", created_at="")
+    creating.create_all(store, ALPHA, LEA, [creating.Planned("a", draft, [], name)])
+
+
 def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> None:
     """How far the messages were looked through is noted only if there were many."""
     joining.join(team, ALPHA, Caller("mia"))
@@ -151,8 +157,7 @@ def test_the_leader_hears_that_all_ready_tasks_are_for_members_that_have_not_joi
     joining.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
     for name in ("ann", "mia"):
-        draft = Task(team_name=ALPHA, title="t", created_at="")
-        creating.create_all(store, ALPHA, LEA, [creating.Planned("a", draft, [], name)])
+        assign_new(store, name)
     clock.advance(59)
     assert told(store) == []
     clock.advance(2)
@@ -185,6 +190,27 @@ def test_the_leader_hears_once_for_which_task_everything_waits(silence: Callable
     assert not hears(after=110)
     assert hears(after=11)
     assert not hears(after=301)
+
+
+def test_the_leader_hears_that_a_member_is_idle_while_a_busy_one_has_the_ready_task(
+    silence: Callable[..., Store], clock: FakeClock
+) -> None:
+    """It hears nothing as long as the idle member may claim a ready task."""
+    team = silence([[]], lease=3000)
+    for name in ("bob", "mia", "bob"):
+        assign_new(team, name)
+
+    def hears(*, after: int) -> list[str]:
+        clock.advance(after)
+        for caller in (BOB, MIA):
+            presence.announce(team, ALPHA, caller, "here")
+        return [text.partition(". ")[0] for text in told(team)]
+
+    assert hears(after=130) == []
+    changes.change_task(team, ALPHA, Caller("human"), "3", changes.Edit(status="cancelled"))
+    cause, how = "task-2, task-4 are ready, but assigned to busy members", "teams update-task task-2,task-4 --unassign"
+    assert hears(after=1) == [f"{cause}; to let idle members claim them: {how}"]
+    assert hears(after=130) == []
 
 
 def test_it_hears_what_has_to_end_before_the_task_for_which_everything_waits(
