@@ -25,10 +25,6 @@ _MOST_LOOKED_AT = 200
 _CLIPPED = 1200
 """The maximum number of characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES, _MOST_MENTIONED = 5, 5
-_FEW = 2
-"""If a task completes after more tasks than this, a claim shows no descriptions of them, because it mostly joins their
-work.
-"""
 _ROOM_FOR_TEXTS = 4000
 """The maximum number of characters of other tasks' descriptions that a claim shows."""
 _WORTH_LEAVING_OUT = 200
@@ -73,14 +69,12 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any], has_texts: bool = False) -> dict[str, Any]:
-    """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`. With
-    *has_texts*, include the descriptions of several blockers (the result of a single one says enough), and those of
-    the latter unless there are many.
+    """Add the blockers of the task under `blockers`, and the tasks of `after` under `afterTasks`. With *has_texts*,
+    include the descriptions of both, except that of a single blocker, whose result says enough.
     """
     blocked_by = document.get("blockedBy", ())
     blockers = [_row_of(call, key, has_texts and len(blocked_by) > 1) for key in blocked_by]
-    open_after = document.get("openAfter", ())
-    after = [_row_of(call, key, has_texts and len(open_after) <= _FEW) for key in open_after]
+    after = [_row_of(call, key, has_texts) for key in document.get("after", ())]
     return document | ({"blockers": blockers} if blockers else {}) | ({"afterTasks": after} if after else {})
 
 
@@ -199,14 +193,15 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 
 def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
-    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
+    yet, or changed since. Tasks whose result the owner was shown with an earlier task are marked with `shown`.
 
     Descriptions of other tasks stay only if the owner was not shown them yet. Lines that are also in the *task*, or in
     the last task that the owner was shown, are removed from them. The description of the *task* stays, but `sameText`
     says which of its lines are also in the last task.
     """
     rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
-    completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
+    earlier = [*document.get("blockers", ()), *document.get("afterTasks", ())]
+    completed = [row for row in earlier if "result" in row and "completedAt" in row]
     results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
     others = [row for row in _rows_of_others(document) if "description" in row]
     texts = {f"text:{row['id']}:{crc32(row['description'].encode()):x}": row for row in others}
@@ -356,7 +351,8 @@ def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
 
 def _claimed(task: dict[str, Any], content: Parts) -> Parts:
     """Return lines with all that the owner of the task has to know. *content* is the text of the task, or empty."""
-    of_others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
+    unshown_after = [row for row in task.get("afterTasks", ()) if "shown" not in row]
+    of_others = [row for row in [*task.get("blockers", ()), *unshown_after] if row.get("owner") != task.get("owner")]
     return [
         *line(task),
         *content,
@@ -370,6 +366,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *after_line(task),
         *_mentions_line(task.get("mentions")),
         *_texts_of_others(task),
+        *_command_for_texts(task),
         *_results(of_others),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
@@ -407,7 +404,7 @@ def _description(task: dict[str, Any]) -> list[str]:
 
 
 def after_line(task: dict[str, Any]) -> list[str]:
-    rows = task.get("afterTasks")
+    rows = [row for row in task.get("afterTasks", ()) if row["id"] in task.get("openAfter", ())]
     if not rows:
         return []
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
@@ -424,6 +421,12 @@ def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:
 def _texts_of_others(task: dict[str, Any]) -> list[str]:
     rows = [row for row in _rows_of_others(task) if "description" in row]
     return [line for row in rows for line in [f"text of {row['id']}:", *text.quoted(row["description"])]]
+
+
+def _command_for_texts(task: dict[str, Any]) -> list[str]:
+    """Return a line with the command that shows the descriptions for which there was no room; none if all fitted."""
+    ids = [row["id"] for row in _rows_of_others(task) if "textLeftOut" in row]
+    return [f"texts of {text.listed(ids)}: teams show-task {','.join(ids)}"] if ids else []
 
 
 def _states(rows: list[dict[str, Any]]) -> str:
@@ -490,14 +493,12 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 
 
 def _results(blockers: list[dict[str, Any]]) -> list[str]:
-    """Return lines with the results of the *blockers*. If the texts of some did not fit, a line has the command that
-    shows what these tasks were to do. Results that the reader was shown before are not repeated, but named in one line.
+    """Return lines with the results of the *blockers*. Results that the reader was shown before are not repeated, but
+    named in one line.
     """
     completed = [each for each in blockers if each.get("result") or each["status"] == "completed"]
     new = [each for each in completed if not each.get("shown")]
     lines = [blocker_line(each) for each in new]
-    if without_text := [each["id"] for each in new if "textLeftOut" in each]:
-        lines.append(f"texts of {text.listed(without_text)}: teams show-task {','.join(without_text)}")
     if seen := [each["id"] for each in completed if each.get("shown")]:
         subject, pronoun = ("result", "it") if len(seen) == 1 else ("results", "them")
         lines.append(f"{subject} of {text.listed(seen)}: you have seen {pronoun} (teams show-task {','.join(seen)})")

@@ -72,9 +72,21 @@ def test_a_claim_says_how_far_the_tasks_are_that_the_text_mentions(cli: Cli) -> 
     cli.ok("create-task", "five", "--after", "2", agent="lea")
     said = cli("claim-task", "5", agent="bob").stdout
     assert "x" * 3999 in said and "x" * 4000 not in said and "… (all of it: teams show-task task-2)\n" in said
-    add_tasks(cli, "six", "seven", description="of many")
-    cli.ok("create-task", "eight", "--after", "2,6,7", agent="lea")
-    assert "of many" not in cli("claim-task", "8", agent="bob").stdout
+
+
+def test_a_claim_brings_texts_and_results_of_the_tasks_after_which_it_completes(cli: Cli) -> None:
+    """Those that are completed are shown once, and not named as tasks to wait for."""
+    for number in "123":
+        cli.ok("create-task", f"t{number}", "--description", f"Write part {number}.", agent="lea")
+    complete(cli, "mia", "1", "--result", "part 1 is in a.py")
+    for title in ("try all", "try all again"):
+        cli.ok("create-task", title, "--after", "1,2,3", agent="lea")
+    claimed = cli("claim-task", "4", agent="bob").stdout
+    texts = "".join(f"text of task-{number}:\n  Write part {number}.\n" for number in "123")
+    assert texts in claimed and "\nresult of task-1 (mia): part 1 is in a.py\n" in claimed
+    assert "\ncompletes after: task-2 (pending), task-3 (pending); " in claimed
+    claimed = cli("claim-task", "5", agent="bob").stdout
+    assert "Write part" not in claimed and "task-1" not in claimed
 
 
 def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> None:
