@@ -25,6 +25,8 @@ class Event:
     """The task is assigned to the reader, but is not ready yet."""
     TASK_READY = "task-ready"
     """The task is assigned to the reader, and its blockers are completed."""
+    TASK_UNASSIGNED = "task-unassigned"
+    """The task is no longer assigned to the reader, or to another agent whose leader the reader is."""
     TASK_LOST = "task-lost"
     """The reader no longer has the task."""
     TASK_RELEASED = "task-released"

@@ -122,7 +122,7 @@ def free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> 
         free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
         body = f"{task.named} was assigned to {task.assignee}, and anybody may claim it now: {reason}"
         uid = f"freed-{task.id}-{os.urandom(6).hex()}"
-        return owing(free, Owed(to=team.leader, message=body, uid=uid, event="task-unassigned", task=task.id))
+        return owing(free, Owed(to=team.leader, message=body, uid=uid, event=Event.TASK_UNASSIGNED, task=task.id))
 
     try:
         before, task = update(store, team.name, TASK, task_id, change)
@@ -242,7 +242,7 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
     if reason:
         body += f": {reason}"
     uid = f"unassigned-{task.id}-{os.urandom(6).hex()}"
-    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event="task-unassigned", task=task.id))
+    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by, event=Event.TASK_UNASSIGNED, task=task.id))
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:

@@ -185,6 +185,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again or
       has ended it.
     * A notice that a task can be completed, or was returned to the agent, is outdated if the agent does not have it.
+    * A notice that a task is no longer assigned to the agent is outdated if the agent never saw that it was.
     * A notice of a proposed plan is outdated if the plan is decided.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
     * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
@@ -192,6 +193,8 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     event, task_id = message.event_and_task
     if message.from_ != SYSTEM or event == Event.TASK_RELEASED:
         return False
+    if event == Event.TASK_UNASSIGNED:
+        return _is_assignment_unseen(store, team, agent, message, task_id)
     if event == Event.PLAN_PROPOSED:
         return _is_decided(store, team, message.about or "")
     if event in (Event.TASK_BACK, Event.TASK_COMPLETABLE):
@@ -232,6 +235,18 @@ def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, tas
         return work.ready_key(task) in presence.load(store, team, agent).told
     except errors.TeamsError:
         return False
+
+
+def _is_assignment_unseen(store: Store, team: str, agent: str, notice: Message, task_id: str) -> bool:
+    """Return whether the agent has not seen yet that the task was assigned to it, before this *notice* took it away."""
+    from teams_cli.messages import inboxes
+
+    mailbox = inboxes.Mailbox(store, team, agent)
+    earlier = [number for number in mailbox.unread(quiet=True) if number < notice.number]
+    record = presence.load(store, team, agent)
+    assignments = [(event, task_id) for event in (Event.TASK_ASSIGNED, Event.TASK_ASSIGNED_BLOCKED)]
+    unread = [message for message in mailbox.messages(earlier) if message.event_and_task in assignments]
+    return bool(unread) and not was_shown(record, unread[-1])
 
 
 def is_for_later(store: Store, team: str, message: Message) -> bool:

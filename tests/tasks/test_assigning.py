@@ -71,6 +71,19 @@ def test_taking_an_assigned_task_back(cli: Cli) -> None:
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
 
 
+def test_a_busy_member_hears_nothing_of_a_task_that_was_assigned_to_it_for_a_while(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("create-task", "t", "--for", "bob", agent="lea")
+    assert "task-2" not in str(cli("announce", "at work", agent="bob"))
+    cli.ok("update-task", "2", "--unassign", agent="lea")
+    assert "task-2" not in str(cli("announce", "still at work", agent="bob"))
+    cli.ok("update-task", "2", "--owner", "bob", agent="lea")
+    assert "task-2 (t) is assigned to you" in str(cli("update-task", "1", "--status", "completed", agent="bob"))
+    cli.ok("update-task", "2", "--unassign", agent="lea")
+    assert "task-2 (t) is no longer assigned to you, by lea" in str(cli("announce", "free", agent="bob"))
+
+
 def test_a_member_that_left_keeps_no_task(cli: Cli) -> None:
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
     cli.ok("leave-team", agent="bob")
