@@ -322,8 +322,10 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if notified:
         lines.append(f"notified: {text.listed(list(dict.fromkeys(notified)))}")
     if members:
+        from teams_cli.views import steps
+
         remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
-        lines.append(f"{remark}. To ask: teams send-message NAME TEXT")
+        lines.append(f"{remark}. To ask: teams send-message NAME TEXT; without an answer: {steps.IF_NOBODY_IS_LEFT}")
     return [*lines, *_bottleneck_line(created)]
 
 

@@ -121,7 +121,7 @@ class Edit:
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
         if self.status == IN_PROGRESS:
-            raise errors.InvalidValue("in_progress can't be set", "Claim the task: teams claim-task ID")
+            raise errors.InvalidValue("in_progress can't be set", "Members claim tasks: teams claim-task ID")
         if self.status == IN_REVIEW:
             raise errors.InvalidValue("in_review can't be set", "Complete the task: --status completed")
         text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
@@ -324,7 +324,7 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
         elif task.owner:
             hint = f"Only its owner does: ask {task.owner}."
         else:
-            hint = "Only its owner can do that: a member must claim it first."
+            hint = "A member must claim it first. If none is left: teams run-agent PROMPT --detach, or teams close-team"
         raise errors.NotAllowed("leaders monitor tasks; they do not set their status or result", hint)
     if edit.status is None:
         return _amended(store, task, edit, standing)

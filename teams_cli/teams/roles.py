@@ -217,7 +217,8 @@ _IN_CLOSED_TEAMS = frozenset(
     {"copy-team", "down", "export", "prune", "read-messages", "restore-team", "stop-agent", "worktree"}
 )
 INSTEAD = {
-    "claim-task": "Leaders coordinate: leave the task to a member, or hand over the team first.",
+    "claim-task": "Leave the task to a member, start one (teams run-agent PROMPT --detach), or leave the task open: "
+    "teams close-team",
     "join-team": "Leaders create teams: `teams spawn-team`.",
     "propose-plan": "Members propose plans; leaders decide them.",
     "spawn": "Use `teams run-agent`.",

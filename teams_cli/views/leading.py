@@ -261,7 +261,7 @@ class Leading:
             return {key: None}
         text = f"perhaps nobody is left for {listed(ids, _NAMED)}; notified that all work is done: "
         text += listed(sorted(claimants), _NAMED)
-        return {key: fact("unattended", ids[0], text, f"teams run-agent PROMPT --detach, or {steps.CLOSE}")}
+        return {key: fact("unattended", ids[0], text, steps.IF_NOBODY_IS_LEFT)}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that members have had nothing to do for a while, because no task is ready, or the ready tasks

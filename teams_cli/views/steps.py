@@ -49,13 +49,15 @@ _SIGNS_OF_NO_NEED = (
 )
 CREATE = f"teams create-task TITLE, or teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
+IF_NOBODY_IS_LEFT = f"teams run-agent PROMPT --detach, or {CLOSE}"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
     "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Write the rules for all tasks "
     "(where members work, how their work gets to the main branch) into one committed file, and name it in each task. "
     "Plan so that nobody is idle: tasks on a base that is soon there use `after` instead of `blockedBy`, and the last "
-    "task is split for all members."
+    "task is split for all members. Members end when all tasks are settled: a last task with `reviewBy: YOUR NAME` is "
+    "open until you accept it."
 )
 """The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"

@@ -133,7 +133,8 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     said = cli("create-task", "two", agent="lea").stdout
     assert said == (
         "task-2: pending: two\n"
-        "notified that all work is done, and may have ended: bob, mia, tom. To ask: teams send-message NAME TEXT\n"
+        "notified that all work is done, and may have ended: bob, mia, tom. To ask: teams send-message NAME TEXT; "
+        "without an answer: teams run-agent PROMPT --detach, or teams close-team\n"
     )
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
     said = cli("create-task", "--from", "-", agent="lea", stdin=b"[{title: four, for: bob}]").stdout
