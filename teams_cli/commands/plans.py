@@ -53,7 +53,7 @@ def _show(call: Call, plan: str) -> Any:
     shown = plans.get(call.store, team.name, plan)
     standing = call.caller and standing_of(team, call.caller)
     may_decide = call.caller and (call.caller.is_human or (standing and standing.leads))
-    if shown.status == "proposed" and may_decide:
+    if may_decide and plans.is_open(call.store, call.team, shown):
         call.next_step = steps.decide(shown.id)
     return shown.to_json()
 

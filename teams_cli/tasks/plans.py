@@ -121,7 +121,25 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open
     damaged plans are appended to *problems*.
     """
     plans = [plan for plan, _ in store.scan(team, PLAN, problems)]
-    return [plan for plan in plans if not only_open or plan.status == "proposed"]
+    return open_ones(plans) if only_open else plans
+
+
+def open_ones(all_plans: Sequence[Plan]) -> list[Plan]:
+    """Return those of a team's plans that wait for a decision: they are neither decided, nor replaced by a later plan
+    of their author.
+    """
+    replaced = {plan.revises for plan in all_plans}
+    return [plan for plan in all_plans if plan.status == "proposed" and plan.id not in replaced]
+
+
+def is_open(store: Store, team: str, plan: Plan) -> bool:
+    """Return whether the plan waits for a decision."""
+    return plan.status == "proposed" and _replacement(store, team, plan) is None
+
+
+def _replacement(store: Store, team: str, plan: Plan) -> Plan | None:
+    """Return the plan by which the author replaced this *plan*; None if there is none."""
+    return next((later for later in all_of(store, team, []) if later.revises == plan.id), None)
 
 
 def approve(store: Store, team_name: str, caller: Caller | None, plan_ref: str, note: str | None = None) -> Plan:
@@ -129,7 +147,7 @@ def approve(store: Store, team_name: str, caller: Caller | None, plan_ref: str, 
 
     Raises:
         PlanNotFound: There is no such plan.
-        WrongState: The plan is already decided.
+        WrongState: The plan is already decided, or its author replaced it.
         NotAllowed: The plan is your own.
     """
     return _decide(store, team_name, caller, plan_ref, "approved", "approve-plan", note=note)
@@ -140,7 +158,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, plan_ref: str, f
 
     Raises:
         PlanNotFound: There is no such plan.
-        WrongState: The plan is already decided.
+        WrongState: The plan is already decided, or its author replaced it.
         NotAllowed: The plan is your own.
     """
     text.checked(feedback, "feedback")
@@ -169,6 +187,10 @@ def _decide(
             raise errors.WrongState(
                 f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
                 f"Propose a new one: teams propose-plan TEXT --revises {plan.id}",
+            )
+        if replacement := _replacement(store, team_name, plan):
+            raise errors.WrongState(
+                f"{plan.from_} replaced {plan.id} with {replacement.id}", f"See: teams show-plan {replacement.id}"
             )
         if plan.from_ == name:
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")

@@ -120,8 +120,8 @@ def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict
     """Return the plans that wait for a decision, and the 20 that were decided last."""
     all_plans = plans.all_of(store, team.name, problems)
     decided = sorted((plan for plan in all_plans if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
-    newest = {plan.id for plan in decided[-_DECIDED:]}
-    return [plan.to_document() for plan in all_plans if plan.status == "proposed" or plan.id in newest]
+    shown = {plan.id for plan in [*plans.open_ones(all_plans), *decided[-_DECIDED:]]}
+    return [plan.to_document() for plan in all_plans if plan.id in shown]
 
 
 def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:

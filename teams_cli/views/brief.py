@@ -160,7 +160,7 @@ def _waiting(
     name, standing = caller.name, standing_of(team, caller)
     plans_to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
-        plans_to_decide = [plan for plan in all_plans if plan.status == "proposed" and plan.from_ != name]
+        plans_to_decide = [plan for plan in plans.open_ones(all_plans) if plan.from_ != name]
     first_plans = plans_to_decide[:1]  # the brief has room for the text of one plan
     subjects_shown = {plan.id for plan in first_plans}
     if rules_shown:

@@ -239,12 +239,12 @@ def all_settled(store: Store, team: str) -> Condition:
 
 
 def plan_decided(store: Store, team: str, key: str) -> Condition:
-    """Return the condition that the plan is approved or rejected."""
+    """Return the condition that the plan is approved, rejected or replaced."""
     plan_id = plans.get(store, team, key).id
 
     def decided_plan(alarm: Alarm) -> Document | None:
         plan = plans.get(store, team, plan_id)
-        return {"plan": plan.to_document()} if plan.status != "proposed" else None
+        return None if plans.is_open(store, team, plan) else {"plan": plan.to_document()}
 
     what, topics = f"a decision on {plan_id}", [f"plan/{plan_id}"]
     return Condition("plan", what, topics, decided_plan, lambda: standing.of_plan(store, team, plan_id))

@@ -186,7 +186,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
       has ended it.
     * A notice that a task can be completed, or was returned to the agent, is outdated if the agent does not have it.
     * A notice that a task is no longer assigned to the agent is outdated if the agent never saw that it was.
-    * A notice of a proposed plan is outdated if the plan is decided.
+    * A notice of a proposed plan is outdated if the plan is decided or replaced.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
     * For other notices about a task, see `_is_outdated_about`. All other notices are never outdated.
     """
@@ -196,7 +196,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     if event == Event.TASK_UNASSIGNED:
         return _is_assignment_unseen(store, team, agent, message, task_id)
     if event == Event.PLAN_PROPOSED:
-        return _is_decided(store, team, message.about or "")
+        return not _is_plan_open(store, team, message.about or "")
     if event in (Event.TASK_BACK, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         return task is None or (task.owner, task.status) != (agent, "in_progress")
@@ -283,13 +283,14 @@ def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
     return _task(store, team, about)
 
 
-def _is_decided(store: Store, team: str, plan_id: str) -> bool:
+def _is_plan_open(store: Store, team: str, plan_id: str) -> bool:
+    """Return whether the plan waits for a decision; True if it can't be read."""
     from teams_cli.tasks import plans
 
     try:
-        return plans.get(store, team, plan_id).status != "proposed"
+        return plans.is_open(store, team, plans.get(store, team, plan_id))
     except errors.TeamsError:
-        return False
+        return True
 
 
 def _task(store: Store, team: str, key: str) -> Task | None:
@@ -356,9 +357,10 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     """Return the plan or task with the id *about* as a document. Return None for other ids, and also if the record
     can't be read. `teams doctor` reports records that can't be read.
 
-    A plan has the field `taskState` about the plan's task. The author of the plan can claim the task (`ready`), has to
-    wait for it (`blocked`), or has it (`in_progress`). The field is `over` if the task is ended, in review, assigned to
-    another or somebody else's, or if the author leads the team now; and None if the plan has no task.
+    A plan has the field `isOpen`, which says whether it waits for a decision, and the field `taskState` about its task.
+    The author of the plan can claim the task (`ready`), has to wait for it (`blocked`), or has it (`in_progress`).
+    `taskState` is `over` if the task is ended, in review, assigned to another or somebody else's, or if the author
+    leads the team now; and None if the plan has no task.
     """
     kind = about.partition("-")[0]
     if kind not in ("plan", "task"):
@@ -370,8 +372,9 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)
+        document = {**plan.to_document(), "isOpen": plans.is_open(store, team, plan)}
         if plan.task is None:
-            return {**plan.to_document(), "taskState": None}
+            return {**document, "taskState": None}
         task = tasks.get(store, team, plan.task)
         if plan.from_ == teams.get(store, team).leader or task.assignee not in (None, plan.from_):
             state = "over"
@@ -381,7 +384,7 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
             state = "in_progress"
         else:
             state = "over"
-        return {**plan.to_document(), "taskState": state}
+        return {**document, "taskState": state}
     except errors.TeamsError:
         return None
 

@@ -74,7 +74,7 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
     if about.startswith("plan-") and subject is not None:
         if message["to"] == subject["from"]:
             return after_decision(subject)
-        return decide(about) if subject["status"] == "proposed" else None
+        return decide(about) if subject["isOpen"] else None
     if about.startswith("shutdown-"):
         return end(about)
     if about.startswith("agree-"):

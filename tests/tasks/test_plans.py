@@ -65,6 +65,17 @@ def test_a_decided_plan_stays_decided(team: Store) -> None:
     assert plans.get(team, ALPHA, "1").decided_at == decided.decided_at
 
 
+def test_a_plan_that_its_author_replaced_is_not_decided(team: Store) -> None:
+    plans.propose(team, ALPHA, BOB, "with threads")
+    plans.propose(team, ALPHA, BOB, "without threads", revises="1")
+    assert [plan.id for plan in plans.all_of(team, ALPHA, [], only_open=True)] == ["plan-2"]
+    with pytest.raises(WrongState) as refusal:
+        plans.approve(team, ALPHA, LEA, "1")
+    assert refusal.value.message == "bob replaced plan-1 with plan-2" and "show-plan plan-2" in refusal.value.hint
+    plans.reject(team, ALPHA, LEA, "2", "shorter")
+    assert plans.all_of(team, ALPHA, [], only_open=True) == []
+
+
 def test_nobody_decides_on_their_own(team: Store) -> None:
     plans.propose(team, ALPHA, MIA, "p")
     joining.hand_over(team, ALPHA, LEA, "mia")
