@@ -132,7 +132,7 @@ def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     for other in team.active_names():
         if other == name:
             continue
-        agent = presence.load(store, team_name, other)
+        agent = presence.load_other(store, team_name, other)
         session = sessions.find(store, team_name, other)
         is_busy = other in working or (session is not None and not session.ended)
         history = [entry.status for entry in agent.status_history]

@@ -242,7 +242,7 @@ def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
 
 def that_may_have_ended(store: Store, team: Team, names: Iterable[str]) -> list[str]:
     """Return the agents among *names* that may have ended: they know that nothing is left to do, and can't be woken."""
-    return [name for name in names if may_have_ended(store, team, presence.load(store, team.name, name))]
+    return [name for name in names if may_have_ended(store, team, presence.load_other(store, team.name, name))]
 
 
 def get(store: Store, team: str, agent: str) -> Session:

@@ -161,7 +161,7 @@ def _is_gone(call: Call, name: str) -> bool:
 
     if sessions.find(call.store, call.team, name):
         return sessions.was_stopped(call.store, call.team, name)
-    return presence.is_gone(presence.load(call.store, call.team, name))
+    return presence.is_gone(presence.load_other(call.store, call.team, name))
 
 
 def _announce(call: Call, status: str) -> Any:

@@ -290,7 +290,7 @@ def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
     """Return the last sign of life of the previous owner, whom the note *loss* names, its status line, and its worktree
     if that is on this machine.
     """
-    agent = presence.load(call.store, call.team, loss.owner or "")
+    agent = presence.load_other(call.store, call.team, loss.owner or "")
     released_at = loss.at if loss.what == "released" and loss.by == loss.owner else ""
     worktree = agent.worktree if (agent.host or "") == call.store.host else None
     return {"lastHeard": max(agent.last_seen or "", released_at) or None, "status": agent.status, "worktree": worktree}

@@ -131,7 +131,7 @@ class Worker:
             plans.refuse_unplanned(self.store, self.team, task.id)
         # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.
         for name in {note.by for note in task.notes if note.what == "claimed"} - {self.name}:
-            if presence.is_gone(presence.load(self.store, self.team, name)):
+            if presence.is_gone(presence.load_other(self.store, self.team, name)):
                 processes.end_tagged(self.run.tag_of(name), _KILL)
         environment = {
             **self._environment_for(task),

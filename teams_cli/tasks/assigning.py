@@ -76,7 +76,7 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
         return f"{name} leads the team now"
     if member.started_by:  # it is resumed when a task is assigned to it
         return ""
-    if presence.is_gone(presence.load(store, team.name, name)):
+    if presence.is_gone(presence.load_other(store, team.name, name)):
         return f"the process of {name} is gone"
     if presence.is_silent(store, team, name, task.updated_at) and not tasks.held_by(store, team.name, name):
         return f"nothing was heard of {name} for {team.silence:g} seconds"
@@ -88,7 +88,7 @@ def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: A
     for task in assigned_tasks:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
-            agent = presence.load(store, team.name, member.agent_id)
+            agent = presence.load_other(store, team.name, member.agent_id)
             if silent_since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
                 seconds_left = team.silence - seconds_since(silent_since, store.now())
                 alarm.ring_after(seconds_left if seconds_left > 0 else _LOOK_AGAIN_AFTER)
@@ -172,7 +172,7 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
         return
     if leases.is_grace_due(store, task) or task.in_grace or leases.why_claim_ended(store, team, task):
         return
-    owner = presence.load(store, team.name, task.owner or "")
+    owner = presence.load_other(store, team.name, task.owner or "")
     last_seen = max(filter(None, (owner.last_seen, task.claimed_at)), default="")
     silence = max(0.0, seconds_since(last_seen, store.now())) if last_seen else 0.0
     is_at_work = "is at work" if silence < _AT_WORK_WITHIN else "may still be at work"

@@ -81,7 +81,7 @@ def why_claim_ended(store: Store, team: Team, task: Task) -> str:
         return f"the claim of {task.owner} had no lease"
     if task.lease_epoch != epoch:
         return f"the machine restarted since {task.owner} claimed it"
-    if presence.is_gone(presence.load(store, team.name, task.owner)):
+    if presence.is_gone(presence.load_other(store, team.name, task.owner)):
         return f"the process of {task.owner} is gone"
     if task.in_grace and steady_now > task.lease_until:  # a claim ends only after a grace period
         return f"the lease of {task.owner} ended {time_of_day(task.lease_expires_at or '')} UTC"
@@ -147,7 +147,7 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     in_grace = with_lease(store, task, seconds)
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
     owner, time_left = task.owner or "", clock.length(seconds)
-    last_seen = presence.load(store, team.name, owner).last_seen or task.claimed_at
+    last_seen = presence.load_other(store, team.name, owner).last_seen or task.claimed_at
     since = f" since {time_of_day(last_seen)} UTC" if last_seen else ""
     about = f"{_LEASE}{task.id}"
     to_owner = (
@@ -179,7 +179,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     """
     now_with = f"; {taker} has it now" if taker else ""
     was_silent = task.in_grace and seconds_left(store, task) < 0
-    last_seen = presence.load(store, team.name, task.owner or "").last_seen if was_silent else None
+    last_seen = presence.load_other(store, team.name, task.owner or "").last_seen if was_silent else None
     if last_seen:
         full_reason, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
     else:  # the reason is noted as it is, so no `cause` is noted beside it
@@ -264,7 +264,7 @@ def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alar
             continue
         seconds = seconds_left(store, task)
         alarm.ring_after(seconds if seconds >= 0 else _LOOK_AGAIN_AFTER)
-        agent = presence.load(store, team.name, task.owner)
+        agent = presence.load_other(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 

@@ -171,7 +171,7 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     test. If no worktree of the owner is known, a change of a file that the task touches is a trace, in every checkout
     of the repository that is not the worktree of another agent.
     """
-    agent = presence.load(store, team, task.owner or "")
+    agent = presence.load_other(store, team, task.owner or "")
     last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
     if last_sign is None:
         return None
@@ -218,7 +218,7 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
     """Return the uncommitted files of the task in the checkout of the agent *name*, newest first, at most 20. Each row
     has the file's path, the time of its last change, and the agent that made this change, if known.
     """
-    agent = presence.load(store, team, name)
+    agent = presence.load_other(store, team, name)
     checkout, is_own = _checkout(store, agent)
     newest_first = sorted(_changed(task, checkout, is_own), key=lambda path_and_time: -path_and_time[1])
     rows = []

@@ -129,6 +129,16 @@ def load(store: Store, team: str, agent: str) -> Agent:
     return get_if_there(store, team, AGENT, agent) or Agent(agent=agent)
 
 
+def load_other(store: Store, team: str, agent: str) -> Agent:
+    """Return the record of another agent; an empty one if there is none, or if it is damaged. `doctor` names such a
+    file, but it must not hold up the work of the others.
+    """
+    try:
+        return load(store, team, agent)
+    except errors.DamagedRecord:
+        return Agent(agent=agent)
+
+
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
     """Read the records of all agents at once. Return a function that returns the record of an agent by its name, or an
     empty record if there is none. The function raises an error if the record of this agent is damaged.
@@ -323,7 +333,7 @@ def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> 
     """Whether the agent *name* has given no sign of life for the team's `staleAfterSeconds`. If the time *since* is
     later than the last sign of life, the seconds count from *since*. If neither is known, return False.
     """
-    expected_at = load(store, team.name, name).expected_at
+    expected_at = load_other(store, team.name, name).expected_at
     return _is_long_ago(store, team, max(filter(None, (expected_at, since)), default=None))
 
 

@@ -125,7 +125,7 @@ class Leading:
         for member in self.team.members:
             if not member.active or member.agent_id in (self.caller.name, *busy) or member.started_by:
                 continue
-            agent = presence.load(self.store, self.team.name, member.agent_id)
+            agent = presence.load_other(self.store, self.team.name, member.agent_id)
             since = max(agent.expected_at or "", member.joined_at or "")
             if not since:
                 continue

@@ -101,7 +101,7 @@ def of_plan(store: Store, team_name: str, plan_id: str) -> str:
     """Describe how long the plan has waited, and when the leader was last heard of."""
     team, plan = teams.get(store, team_name), plans.get(store, team_name, plan_id)
     waits = f"{plan.id} has waited {length(seconds_since(plan.created_at, store.now()))} for {team.leader}"
-    last_seen = presence.load(store, team.name, team.leader or "").last_seen
+    last_seen = presence.load_other(store, team.name, team.leader or "").last_seen
     return f"{waits}, last heard of {length(seconds_since(last_seen, store.now()))} ago" if last_seen else waits
 
 
@@ -117,7 +117,7 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
 
 def silence(store: Store, team: Team, task: Task) -> float:
     """Return the seconds since the task's owner was last seen or, if that is later, claimed the task."""
-    last_seen = presence.load(store, team.name, task.owner or "").last_seen
+    last_seen = presence.load_other(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
@@ -176,4 +176,6 @@ def _others(team: Team, name: str) -> list[Member]:
 
 
 def _last_heard_of(store: Store, team: Team, member: Member) -> str:
-    return max(presence.load(store, team.name, member.agent_id).last_seen or "", member.joined_at or team.created_at)
+    return max(
+        presence.load_other(store, team.name, member.agent_id).last_seen or "", member.joined_at or team.created_at
+    )

@@ -95,6 +95,22 @@ def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(cli:
         claims.claim_next(store, ALPHA, BOB)
 
 
+def test_a_damaged_record_of_an_owner_holds_up_nobody_else(cli: Cli) -> None:
+    cli.ok("join-team", agent="mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    (cli.root / "teams/alpha/agents/bob.json").write_text('{"agent": "bob"')
+    rows = cli.ok("get-tasks", agent="mia")
+    assert [(row["id"], row.get("owner")) for row in rows] == [("task-1", "bob"), ("task-2", None)]
+    assert cli.refused("claim-task", "1", agent="mia") == (11, "task_claimed")
+    assert cli.refused("release-task", "1", agent="lea") == (11, "conflict")
+    assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-2"
+    assert cli.ok("brief", agent="mia")["next"].startswith("teams update-task task-2 ")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    completed = cli("update-task", "1", "--status", "completed", agent="bob")
+    assert completed.status == 0 and "bob.json: is not JSON" in completed.stderr
+
+
 def test_who_was_too_late_for_a_task_gets_the_next_one_of_its_priority(team: Store) -> None:
     """Another member claims the best task a moment before bob does, whose claim looks at every task with `faster`."""
     for _ in range(5):
