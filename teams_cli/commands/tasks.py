@@ -326,7 +326,21 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
         remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
         lines.append(f"{remark}. To ask: teams send-message NAME TEXT; without an answer: {steps.IF_NOBODY_IS_LEFT}")
-    return [*lines, *_bottleneck_line(created)]
+    return [*lines, *_bottleneck_line(created), *_joining_line(created)]
+
+
+def _joining_line(created: list[dict[str, Any]]) -> list[str]:
+    """Return a line about the new task that waits for the most tasks, with the command that lets it start; no line if
+    it waits for few.
+    """
+    task = max(created, key=lambda task: len(task["openBlockers"]))
+    if len(task["openBlockers"]) < _MANY_WAITING:
+        return []
+    from teams_cli.views import steps
+
+    step = steps.start_now([task["id"]], task["openBlockers"])
+    waits = f"{task['id']} waits for the last of {len(task['openBlockers'])} tasks"
+    return [f"{waits}. If it can start now, and be completed after them: {step}"]
 
 
 def _bottleneck_line(created: list[dict[str, Any]]) -> list[str]:

@@ -164,6 +164,15 @@ def test_a_leader_hears_at_once_that_many_tasks_wait_for_one(cli: Cli) -> None:
     assert "alone" not in cli("create-task", "t", "--blocked-by", "1", agent="lea").stdout
 
 
+def test_a_leader_hears_at_once_that_a_task_waits_for_many(cli: Cli) -> None:
+    add_tasks(cli, *"abcd")
+    said = cli("create-task", "all of it", "--blocked-by", "1,2,3,4", agent="lea").stdout
+    ids = "task-1,task-2,task-3,task-4"
+    step = f"teams update-task task-5 --unblock {ids} --after {ids}"
+    assert f"\ntask-5 waits for the last of 4 tasks. If it can start now, and be completed after them: {step}\n" in said
+    assert "the last of" not in cli("create-task", "some of it", "--blocked-by", "1,2,3", agent="lea").stdout
+
+
 def test_a_blocker_that_is_completed_is_not_moved_behind_the_tasks_it_blocked(cli: Cli) -> None:
     """Otherwise the text that comes with it holds up owners who are about to complete these tasks."""
     add_tasks(cli, "one")
