@@ -1,7 +1,7 @@
 // All that is known of a task, in a dialog that follows its changes; editing its words and what it waits for.
 
 import { perform } from './actions.js';
-import { mayChange, read } from './api.js';
+import { Refusal, mayChange, read } from './api.js';
 import { timeAgo, timeLeft } from './clock.js';
 import { button, el } from './dom.js';
 import { evidenceOf } from './evidence.js';
@@ -130,8 +130,12 @@ function actions(made, task, moves) {
   return el('div', { class: 'buttons' }, buttons);
 }
 
-/** Change title, description, priority and what it waits for; only what was changed is sent. */
+/**
+ * Change title, description, priority and what it waits for; only what was changed is sent. What somebody else changed
+ * since the person saw it is first shown, and replaced only if the person saves again.
+ */
 function edit(task) {
+  let seen = task;
   ask({
     title: `Edit ${task.id}`,
     inputs: [
@@ -141,8 +145,16 @@ function edit(task) {
     ],
     label: 'Save',
     submit: async (said) => {
-      const changed = Object.fromEntries(Object.entries(said).filter(([name, value]) => value !== asShown(task[name] ?? '')));
-      if (Object.keys(changed).length) await perform('update-task', { task: task.id, ...changed });
+      const changed = Object.entries(said).filter(([name, value]) => value !== asShown(task[name] ?? ''));
+      const stored = await read('show-task', { task: task.id });
+      const overtaken = changed.map(([name]) => name).filter((name) => (stored[name] ?? '') !== (seen[name] ?? ''));
+      seen = stored;
+      if (overtaken.length) {
+        const words = overtaken.map((name) => `${name} was changed to: ${stored[name] ?? ''}`);
+        const hint = 'Take over what you need, and save again to replace it.';
+        throw new Refusal(409, { message: `Meanwhile, ${words.join('; ')}`, hint });
+      }
+      if (changed.length) await perform('update-task', { task: task.id, ...Object.fromEntries(changed) });
     },
   });
 }

@@ -315,6 +315,20 @@ def test_only_what_the_person_changed_of_a_task_is_changed(cli: Cli, page: Page)
     until(lambda: cli.ok("show-task", "1")["check"] == "true\nfalse")
 
 
+def test_what_somebody_changed_meanwhile_is_shown_before_it_is_replaced(cli: Cli, page: Page) -> None:
+    cli.ok("create-task", "First", "--description", "use tabs", agent="lea")
+    page.click("#card-task-1 .open")
+    page.click("dialog button", "Edit…")
+    cli.ok("update-task", "1", "--description", "use blanks", "--priority", "high", agent="lea")
+    page.type("dialog [name=description]", "use tabs, please")
+    page.click("dialog button", "Save")
+    page.reads("dialog.form .refusal", "Meanwhile, description was changed to: use blanks")
+    assert cli.ok("show-task", "1")["description"] == "use blanks"
+    page.click("dialog button", "Save")
+    until(lambda: cli.ok("show-task", "1")["description"] == "use tabs, please")
+    assert cli.ok("show-task", "1")["priority"] == "high"
+
+
 def test_no_message_between_those_on_the_page_is_missing(cli: Cli, page: Page, server: Server) -> None:
     """Neither if more came at once than the page fetches, nor around an old one that was looked up."""
 
