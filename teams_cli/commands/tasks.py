@@ -50,7 +50,11 @@ _BLOCKERS_IN_ROW = 2
 _CHARACTERS_IN_LINE = 60
 _BLOCKERS_IN_FULL = 100
 _FEW_TO_START, _MANY_WAITING = 2, 4
-"""The answer to a list of tasks warns if at most 2 of them can be started, while 4 or more wait for a single task."""
+"""The answer to a list of tasks warns if at most 2 of them can be started, while 4 or more wait for a single task. It
+also warns if one of them waits for 4 or more.
+"""
+_MOST_IN_COMMAND = 20
+"""How many blockers the command of such a warning names at most."""
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
     '{title: "TITLE", blockedBy: [a], for: MEMBER}]'
@@ -330,17 +334,19 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _joining_line(created: list[dict[str, Any]]) -> list[str]:
-    """Return a line about the new task that waits for the most tasks, with the command that lets it start; no line if
-    it waits for few.
+    """Return a line about the new task that waits for the most tasks, with the command that lets it start. Return no
+    line if it waits for few, or for so many that the command would be very long.
     """
     task = max(created, key=lambda task: len(task["openBlockers"]))
-    if len(task["openBlockers"]) < _MANY_WAITING:
+    count = len(task["openBlockers"])
+    if not _MANY_WAITING <= count <= _MOST_IN_COMMAND:
         return []
     from teams_cli.views import steps
 
     step = steps.start_now([task["id"]], task["openBlockers"])
-    waits = f"{task['id']} waits for the last of {len(task['openBlockers'])} tasks"
-    return [f"{waits}. If it can start now, and be completed after them: {step}"]
+    return [
+        f"{task['id']} waits for the last of {count} tasks. If it can start now, and be completed after them: {step}"
+    ]
 
 
 def _bottleneck_line(created: list[dict[str, Any]]) -> list[str]:
