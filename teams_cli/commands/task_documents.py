@@ -25,8 +25,10 @@ _MOST_LOOKED_AT = 200
 _CLIPPED = 1200
 """The maximum number of characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES, _MOST_MENTIONED = 5, 5
-_ROOM_FOR_TEXTS = 4000
-"""The maximum number of characters of other tasks' descriptions that a claim shows."""
+_ROOM_FOR_TEXTS = 7000
+"""The maximum number of characters of other tasks' descriptions that a claim shows: those of a dozen tasks, which the
+last task of a team often joins.
+"""
 _WORTH_LEAVING_OUT = 200
 """The least number of characters that a claim leaves out because they also stand in the owner's last task."""
 _LONG_LINE = 60

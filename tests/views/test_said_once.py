@@ -68,10 +68,10 @@ def test_a_claim_says_how_far_the_tasks_are_that_the_text_mentions(cli: Cli) -> 
     cli.ok("create-task", "four", "--description", "like task 2", agent="lea")
     said = cli("claim-task", "4", agent="bob").stdout
     assert "mentions: task-2 (in_progress by mia)\n" in said and "Use tabs." not in said
-    cli.ok("update-task", "2", "--description", "x" * 5000, agent="lea")
+    cli.ok("update-task", "2", "--description", "x" * 8000, agent="lea")
     cli.ok("create-task", "five", "--after", "2", agent="lea")
     said = cli("claim-task", "5", agent="bob").stdout
-    assert "x" * 3999 in said and "x" * 4000 not in said and "… (all of it: teams show-task task-2)\n" in said
+    assert "x" * 6999 in said and "x" * 7000 not in said and "… (all of it: teams show-task task-2)\n" in said
 
 
 def test_a_claim_brings_texts_and_results_of_the_tasks_after_which_it_completes(cli: Cli) -> None:
@@ -179,10 +179,10 @@ def test_a_task_is_shown_with_its_text_what_it_blocks_and_what_blocked_it(cli: C
 
 def test_texts_of_earlier_tasks_are_shown_as_far_as_there_is_room(cli: Cli) -> None:
     for number in "123":
-        text = "\n".join(f"line {line} of part {number}" for line in range(150))
+        text = "\n".join(f"line {line} of part {number}" for line in range(250))
         cli.ok("create-task", f"t{number}", "--description", text, agent="lea")
         complete(cli, "mia", number, "--result", "done")
     cli.ok("create-task", "all of it", "--blocked-by", "1,2,3", agent="lea")
     claimed = cli("claim-task", "4", agent="bob").stdout
-    assert "line 149 of part 1" in claimed and "(all of it: teams show-task task-2)\n" in claimed
+    assert "line 249 of part 1" in claimed and "(all of it: teams show-task task-2)\n" in claimed
     assert "\ntexts of task-3: teams show-task task-3\n" in claimed and "of part 3" not in claimed
