@@ -167,7 +167,8 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
     from teams_cli.views.concerns import Wanted
 
     def wait_until_needed() -> News:
-        return wait_for_news(call, Wanted(needed=True), wait, steps.WAIT_A_WHILE)
+        again = steps.WAIT_TO_LEAD if call.load_team().leader == call.agent else steps.WAIT_A_WHILE
+        return wait_for_news(call, Wanted(needed=True), wait, again)
 
     return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_until_needed))
 

@@ -93,15 +93,16 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
-    from teams_cli.commands import claims, updates
+    from teams_cli.commands import claims
 
-    updates.refuse_wait_alone(next, wait)
     if accept:
         completions.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     document = completions.landed_too(call, reviewed)
     if next:
         return claims.add_next_task(call, document, wait)
+    if wait is not None:
+        return claims.add_news(call, document, wait)
     call.try_to(call.set_next_step)
     return document
 
@@ -157,6 +158,15 @@ def words_of_decided(plan: dict[str, Any]) -> Parts:
     return [f"{plan['id']}: {plan['status']}{by}, from {plan['from']}{task}"]
 
 
+def words_of_reviewed(task: dict[str, Any]) -> Parts:
+    lines = [*completions.landed_line(task), *words_of_claimed_too(task)]
+    if "happened" not in task:
+        return lines
+    from teams_cli.commands import claims
+
+    return [*lines, *claims.words_of_news(task)]
+
+
 def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
     rows = []
     for plan in plans:
@@ -192,9 +202,14 @@ COMMANDS = in_group(
         switch("--accept", "Accept the work."),
         option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
         switch("--next", "Then claim the next task.", seldom=True),
-        option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS", seldom=True),
+        option(
+            "--wait",
+            "How long to wait: with --next for a task, else for something that needs you.",
+            metavar="SECONDS",
+            seldom=True,
+        ),
         doc=reviews.review,
-        words=lambda task: [*completions.landed_line(task), *words_of_claimed_too(task)],
+        words=words_of_reviewed,
         answers=Task,
         traits="long sleeps",
         held="task accept reject next wait",

@@ -211,7 +211,7 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
             if reviews.reviews(team, current, call.agent, call.known_caller.config):
                 may_claim = claims.may_claim(team, call.known_caller)
-                call.next_step = steps.review(current.id, may_claim)
+                call.next_step = steps.review(current.id, may_claim, call.agent == team.leader)
     return document
 
 

@@ -81,8 +81,10 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
         tasks, _, version = about.removeprefix("agree-").partition("~")
         return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
-        works = message["to"] not in (leader, HUMAN)
-        return review(about, works) if subject is not None and subject["status"] == "in_review" else None
+        if subject is None or subject["status"] != "in_review":
+            return None
+        reader = message["to"]
+        return review(about, claims_next=reader not in (leader, HUMAN), leads=reader == leader)
     if about.startswith("msg-"):
         return reply(about)
     if message.get("event") == "agent-failed":
@@ -183,9 +185,15 @@ def read_page(key: str) -> str:
     return f"teams shared {key}"
 
 
-def review(task: str, claims_next: bool = False) -> str:
-    """Return the commands with which a reviewer accepts or rejects the task and, with *claims_next*, claims another."""
-    options = f" --next {_PATIENTLY}" if claims_next else ""
+def review(task: str, claims_next: bool = False, leads: bool = False) -> str:
+    """Return the commands with which a reviewer accepts or rejects the task. With *claims_next*, they then claim
+    another task. A reviewer that *leads* then waits until it is needed.
+    """
+    options = ""
+    if claims_next:
+        options = f" --next {_PATIENTLY}"
+    elif leads:
+        options = f" {_PATIENTLY}"
     return f"teams review-task {task} --accept{options}, or teams review-task {task} --reject WHY{options}"
 
 
@@ -265,7 +273,7 @@ def following(brief: Document, works: bool) -> str:
         plan = brief["proposed"][0]
         step = decide(plan["id"]) if plan["whole"] else f"teams show-plan {plan['id']}"
     elif brief["toReview"]:
-        step = review(brief["toReview"][0], works)
+        step = review(brief["toReview"][0], works, brief["leads"])
     elif brief["myTasks"]:
         step = work(brief)
     elif brief["readyForMe"]:

@@ -130,7 +130,7 @@ def next_step(store: Store, team: Team, caller: Caller) -> str:
     review a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
     """
     if waiting := to_review(store, team, caller):
-        return steps.review(waiting[0], may_claim(team, caller))
+        return steps.review(waiting[0], may_claim(team, caller), caller.name == team.leader)
     if own_tasks := tasks.held_by(store, team.name, caller.name):
         step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)})
         if step:

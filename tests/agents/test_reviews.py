@@ -90,9 +90,26 @@ def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop
     commit = git(shop.trees["bob"], "rev-parse", "HEAD")[:10]
     request = f"task-1 (t) by bob waits for your review, commit {commit}\ntask: Count the words.\nresult: done"
     assert request in [message["message"] for message in shop.cli.ok("read-messages", agent="mia")]
-    assert shop.at("mia", "review-task", "1", "--accept", "--wait", "1").returncode == 2
     answer = shop.ok("mia", "review-task", "1", "--accept", "--next", "--wait", "540").splitlines()
     assert answer[:2] == ["task-1: completed by bob: t", "task-2: in_progress by mia: u"]
+
+
+def test_a_leader_waits_with_its_review_for_the_next_thing_that_needs_it(shop: Shop) -> None:
+    def lea(*words: str) -> str:
+        return shop.cli(*words, agent="lea").stdout
+
+    for owner in ("bob", "mia"):
+        shop.create("t", "--for", owner, "--review-by", "lea")
+        shop.ok(owner, "claim-task", "--next")
+        shop.ok(owner, "update-task", "1" if owner == "bob" else "2", "--status", "completed")
+    assert "next: teams review-task task-1 --accept --wait 540, or" in lea("wait", "--needed")
+    answer = lea("review-task", "1", "--accept", "--wait", "0")
+    assert answer.startswith("task-1: completed by bob: t\n")
+    assert answer.endswith(
+        "next: teams review-task task-2 --accept --wait 540, or teams review-task task-2 --reject WHY --wait 540\n"
+    )
+    answer = lea("review-task", "2", "--accept", "--wait", "540")
+    assert "\nall tasks are settled: 2 completed" in answer and answer.endswith("\nnext: teams close-team\n")
 
 
 def test_another_reviewer_is_asked_in_place_of_the_former_one(shop: Shop) -> None:
