@@ -24,7 +24,7 @@ _MOST_LOOKED_AT = 200
 """Teams with more tasks than this are not searched for the tasks that a task blocks: there is no index of them."""
 _CLIPPED = 1200
 """The maximum number of characters of a blocker's result in the answer to a claim."""
-_MOST_PAGES, _MOST_MENTIONED = 5, 5
+_MOST_PAGES, _MOST_MENTIONED, _MOST_BESIDE = 5, 5, 3
 _ROOM_FOR_TEXTS = 7000
 """The maximum number of characters of other tasks' descriptions that a claim shows: those of a dozen tasks, which the
 last task of a team often joins.
@@ -133,8 +133,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     """Return the task as JSON for the caller, its new owner, with what the caller needs to begin.
 
     These are the results of its blockers, the tasks that it names, its approved plan, and pages that the caller has not
-    read. Others are who works on the same files, and the commits that the caller's worktree lacks. If another agent
-    lost the task, this agent and its uncommitted files are named, too.
+    read. Others are who works on the same files or beside it, and the commits that the caller's worktree lacks. If
+    another agent lost the task, this agent and its uncommitted files are named, too.
 
     Also set the next step: to complete the task. If the task needs a plan and none is approved, the next step is to
     propose a plan.
@@ -156,6 +156,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import touching
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
+    call.try_to(lambda: document.update(_beside(call, task)))
     call.try_to(lambda: document.update(_missing_commits(call)))
     if loss := leases.previous_loss(task):
         document |= _uncommitted(call, task, loss.owner or "") | _loss_document(call, loss)
@@ -163,6 +164,24 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         # The caller claimed the task before, and may have forgotten its own files.
         document |= _uncommitted(call, task, call.agent)
     return document
+
+
+def _beside(call: Call, task: Task) -> dict[str, Any]:
+    """Return, under `beside`, the open tasks of others that depend on at least two tasks on which this *task* depends.
+    Such tasks probably join the same work. In a large team, return nothing, because the search would take too long.
+    """
+    predecessors = set(task.waits_for)
+    if len(predecessors) < 2 or call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
+        return {}
+    rows = [
+        {"id": other.id, "title": other.title, "status": other.status, "owner": other.owner}
+        for other in tasks.all_of(call.store, call.team, [])
+        if other.status in ("pending", IN_PROGRESS)
+        and other.id != task.id
+        and other.owner != call.agent
+        and len(predecessors.intersection(other.waits_for)) > 1
+    ]
+    return {"beside": rows} if rows else {}
 
 
 def _loss_document(call: Call, loss: Note) -> dict[str, Any]:
@@ -362,6 +381,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *lines_of_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *(f"{other['agent']} changes {other['region']} ({other['task']})" for other in task.get("meets", ())),
+        *_beside_line(task.get("beside", [])),
         *_merge_line(task.get("behind")),
         *_check(task),
         *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
@@ -457,6 +477,13 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
     head = f"{approved['id']} of {approved['from']} is approved: go on with it{noted}"
     return [head, *text.quoted(approved["plan"])]
+
+
+def _beside_line(rows: list[dict[str, Any]]) -> Parts:
+    if not rows:
+        return []
+    names = [f"{row['id']} ({row['owner'] or row['status']}: {text.clipped(row['title'], _SUBJECT)})" for row in rows]
+    return [f"beside yours: {text.listed(names, _MOST_BESIDE)}"]
 
 
 def _merge_line(behind: dict[str, Any] | None) -> Parts:

@@ -89,6 +89,18 @@ def test_a_claim_brings_texts_and_results_of_the_tasks_after_which_it_completes(
     assert "Write part" not in claimed and "task-1" not in claimed
 
 
+def test_a_claim_names_the_open_tasks_that_join_the_same_work(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    for title in ("try it", "write about it"):
+        cli.ok("create-task", title, "--blocked-by", "1,2", agent="lea")
+    cli.ok("create-task", "go on with one", "--blocked-by", "1", agent="lea")
+    for task in "12":
+        complete(cli, "mia", task)
+    assert "\nbeside yours: task-4 (pending: write about it)\n" in cli("claim-task", "3", agent="bob").stdout
+    assert "\nbeside yours: task-3 (bob: try it)\n" in cli("claim-task", "4", agent="mia").stdout
+    assert "beside" not in cli("claim-task", "5", agent="bob").stdout
+
+
 def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> None:
     """A result that changed, because its task was done again, is shown once more."""
     add_tasks(cli, "one")
