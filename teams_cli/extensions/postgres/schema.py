@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-VERSION = 17
+VERSION = 18
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 

@@ -1151,3 +1151,57 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;
+
+-- version 18
+-- Whoever is in the team adds remarks to any task, in its own name, and so keeps what came of a claim that has ended.
+CREATE FUNCTION adds_note(who text, was jsonb, said jsonb) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
+    SELECT coalesce(but(was, 'notes', 'updatedAt') = but(said, 'notes', 'updatedAt')
+        AND coalesce(was->'notes', '[]') = (said->'notes') - -1
+        AND (said->'notes'->-1->>'what', said->'notes'->-1->>'by') = ('note', who) AND said->'notes'->-1 ? 'added'
+        AND coalesce(said->'owed', '[]') @> coalesce(was->'owed', '[]'), false)
+$$;
+
+CREATE POLICY remarked ON records FOR UPDATE
+    USING (kind = 'task' AND me(team) IS NOT NULL)
+    WITH CHECK (kind = 'task' AND record->'notes'->-1->>'by' = me(team) AND record->'notes'->-1 ? 'added');
+
+ALTER FUNCTION refusal(text, text, jsonb, jsonb) RENAME TO refusal_without_remarks;
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE WHEN rule = 'task' AND adds_note(who, was, said) THEN ''
+        ELSE refusal_without_remarks(who, rule, was, said) END
+$$;
+
+-- Whoever is in the team agrees to the version of a page that is there, in its own name. A new version has nobody's yes.
+CREATE OR REPLACE FUNCTION hold_page() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    before int := 0;
+BEGIN
+    IF who IS NULL THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        IF NEW.record->'agreed' = coalesce(OLD.record->'agreed', '[]') || to_jsonb(who)
+            AND but(OLD.record, 'agreed') = but(NEW.record, 'agreed') THEN
+            RETURN NEW;
+        END IF;
+        before := (OLD.record->>'version')::int;
+    END IF;
+    IF NEW.record->>'author' IS DISTINCT FROM who OR NEW.record->>'key' IS DISTINCT FROM NEW.key THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a page says who changed it';
+    ELSIF (NEW.record->>'version')::int IS DISTINCT FROM before + 1 THEN
+        RAISE insufficient_privilege USING MESSAGE = 'versions are counted one by one';
+    ELSIF coalesce(NEW.record->'agreed', 'null') <> 'null' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'one agrees to a page in one''s own name';
+    END IF;
+    RETURN NEW;
+END $$;
+
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['adds_note(text, jsonb, jsonb)', 'refusal(text, text, jsonb, jsonb)',
+        'hold_page()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;

@@ -132,8 +132,28 @@ def test_a_login_hands_its_task_over(working: Office) -> None:
     told = [message["message"] for message in working.cli("mia").ok("read-messages", "--all")]
     assert f"bob gave you {key} (given): teams show-task {key}" in told
     for field in ("result", "notes,0,by"):
-        assert "UPDATE 0" in working.psql("bob", change(field, '"mine"', "record->>'title' = 'given'")).stdout
+        assert "ERROR" in working.psql("bob", change(field, '"mine"', "record->>'title' = 'given'")).stderr
     assert working.cli("mia").ok("update-task", key, "--status", "completed", "--result", "x")["owner"] == "mia"
+
+
+def test_a_login_keeps_its_late_result_as_a_note(working: Office) -> None:
+    """Notes are added to any task, as the refusal of a late result says, and change nothing else in it."""
+    key = had(working, "bob", "late")
+    bob, mia = working.cli("bob"), working.cli("mia")
+    working.lead("update-task", key, "--owner", "mia", "--force")
+    refused = bob("update-task", key, "--status", "completed", "--result", "mine", "--json").error
+    assert refused["hint"].startswith(f"Keep your result: teams note {key} TEXT. ")
+    bob.ok("note", key, "mine")
+    assert [message["message"] for message in mia.ok("read-messages")][-1].startswith(f"bob noted on {key}")
+    noted = """jsonb_build_object('at', record->'updatedAt', 'by', '%s', 'what', 'note', 'added', 'x')"""
+    for by, more in (("mia", ""), ("bob", ' || \'{"result": "mine"}\''), ("bob", " - 'title'")):
+        with_note = f"jsonb_set(record, '{{notes}}', record->'notes' || {noted % by}){more}"
+        assert "ERROR" in working.psql("bob", saying("late", with_note, "'in_progress'")).stderr, (by, more)
+    rest = "jsonb_set(record, '{notes}', jsonb_build_array(record->'notes'->-1))"
+    assert "ERROR" in working.psql("bob", saying("late", rest, "'in_progress'")).stderr
+    mia.ok("update-task", key, "--status", "completed", "--result", "hers")
+    bob.ok("note", key, "and after")
+    assert mia.ok("show-task", key)["result"] == "hers"
 
 
 def key_of(office: Office, title: str) -> str:
