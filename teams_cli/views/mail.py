@@ -354,8 +354,8 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """Return the plan or task with the id *about* as a document. Return None for other ids, and also if the record
-    can't be read. `teams doctor` reports records that can't be read.
+    """Return the plan, the task or the page of an agreement with the id *about* as a document. Return None for other
+    ids, and also if the record can't be read. `teams doctor` reports records that can't be read.
 
     A plan has the field `isOpen`, which says whether it waits for a decision, and the field `taskState` about its task.
     The author of the plan can claim the task (`ready`), has to wait for it (`blocked`), or has it (`in_progress`).
@@ -363,12 +363,14 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     leads the team now; and None if the plan has no task.
     """
     kind = about.partition("-")[0]
-    if kind not in ("plan", "task"):
+    if kind not in ("plan", "task", "agree"):
         return None
     from teams_cli.tasks import plans, tasks
-    from teams_cli.teams import teams
+    from teams_cli.teams import pages, teams
 
     try:
+        if kind == "agree":
+            return pages.get(store, team, about.partition("~")[0]).to_document()
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)

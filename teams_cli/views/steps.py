@@ -66,7 +66,7 @@ LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
     """Return the next command for the reader of a message, according to its kind; None if it only had to be read.
 
-    *subject* is the plan or the task that the message is about, in its present state.
+    *subject* is what the message is about, in its present state: a plan, a task, or the page of an agreement.
     """
     about = str(message.get("about") or "")
     if about.startswith("ask-"):
@@ -79,6 +79,10 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
         return end(about)
     if about.startswith("agree-"):
         tasks, _, version = about.removeprefix("agree-").partition("~")
+        if subject is None or str(subject["version"]) != version:
+            return None  # somebody has proposed another version since
+        if message["to"] in subject.get("agreed", ()):
+            return None
         return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
         if subject is None or subject["status"] != "in_review":
@@ -121,8 +125,8 @@ def after_reading(
     decision. If there is none, it is the command for the first message that asks for anything, else "".
 
     If several messages want an answer, the command that closes all of them is added. Messages that were read before do
-    not count, because they are listed with their own commands. *subject_of* returns the plan or task that a message is
-    about.
+    not count, because they are listed with their own commands. *subject_of* returns what a message is about, as in
+    `after_message`.
     """
     answers: list[str] = []
     decisions: list[str] = []

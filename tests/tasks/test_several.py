@@ -99,6 +99,23 @@ def test_two_owners_agree_with_a_command_each(tmp_path: Path) -> None:
     assert "agree-1-2" in cli("shared", agent="tom").stdout
 
 
+def test_only_the_version_that_stands_is_the_next_to_confirm(tmp_path: Path) -> None:
+    """A proposal that was replaced, or confirmed already, is no next step; its command would be refused."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("claim-task", "2", agent="mia")
+    for proposal in ("first", "second"):
+        cli("agree", "1,2", "--text", proposal, agent="bob")
+    assert cli("read-messages", agent="mia").stdout.endswith("\nnext: teams agree 1,2 --version 2\n")
+    cli("agree", "1,2", "--text", "third", agent="bob")
+    cli("agree", "1,2", "--version", "3", agent="mia")
+    assert "next: teams agree" not in cli("read-messages", agent="mia").stdout
+    cli("agree", "1,2", "--text", "fourth", agent="bob")
+    cli("agree", "1,2", "--text", "fifth", agent="mia")
+    assert "next: teams agree" not in cli("read-messages", agent="mia").stdout
+
+
 def test_who_claims_a_task_sees_what_was_agreed(tmp_path: Path) -> None:
     cli: Cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one", "two")
