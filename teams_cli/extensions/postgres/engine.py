@@ -138,6 +138,9 @@ class PostgresStore(Store):
         values = [_checked(team), kind.name, _checked(key), label, body]
         new_revision = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
         if new_revision is None:
+            if kind.closes:  # a team, whose name may differ in case
+                existing = next((name for name in self.teams() if name.lower() == key.lower()), key)
+                raise errors.AlreadyExists(f"there is a team {existing} already", "Choose another name, or join it.")
             raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
         return record, new_revision
 

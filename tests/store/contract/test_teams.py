@@ -30,7 +30,7 @@ from tests.store.kinds import (
 class TestTeams:
     @pytest.mark.parametrize("name", ["alpha", "ALPHA", "Alpha"])
     def test_names_that_differ_only_in_case_are_one(self, store, name):
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(AlreadyExists, match="there is a team alpha already"):
             make_team(store, name)
         assert store.teams() == ["alpha"]
         assert store.get("alpha", TEAM, "alpha")[0].leader == "ann"
