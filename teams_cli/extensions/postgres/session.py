@@ -34,6 +34,8 @@ _CHANGE = """WITH {before}made AS ({sql})
     INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, pg_notify(%s, %s)"""
 _ASK_AGAIN = 30.0
 """Seconds after which the server is asked for its time again."""
+_NO_REVISION = "0"
+"""A revision that no record has: who changes the record next has to read it first."""
 _TIME = "extract(epoch FROM clock_timestamp())::float8"
 
 
@@ -108,7 +110,10 @@ class Session:
         if revision.isdigit():
             return revision
         # The connection broke after the commit, so `job` could only answer with the id of the change.
-        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])
+        try:
+            return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])
+        except errors.TeamsError:  # the change is made all the same
+            return _NO_REVISION
 
     def as_change(
         self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psycopg2
 import pytest
 
-from teams_cli.errors import Busy, OutcomeUnknown
+from teams_cli.errors import Busy, OutcomeUnknown, StaleRevision
 from teams_cli.extensions.postgres.engine import PostgresStore
 from tests.conftest import server
 from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, Team, make_team, send, texts
@@ -89,6 +89,17 @@ class TestBrokenConnections:
         assert wire.cuts == 3
         assert sum(counts(store)) - sum(before) == (what != "replace")
         assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
+
+    def test_a_change_that_was_found_is_made_although_its_revision_can_not_be_read(self, wire, store):
+        mine = over(wire, store, patience=0.5)
+        wire.cut(b"INSERT INTO changes", after=True)
+        for _ in range(1000):
+            wire.cut(b"SELECT xmin::text FROM changes", after=False)
+        _, revision = mine.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert store.get("alpha", INBOX, "bob")[0].agent == "bob" and wire.cuts > 1
+        with pytest.raises(StaleRevision):
+            store.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=1), revision)
+        mine.close()
 
     def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address):
         mine = over(wire, store)
