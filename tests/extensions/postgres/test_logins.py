@@ -365,3 +365,17 @@ def test_each_member_agrees_to_a_page_in_its_own_name(office: Office) -> None:
     sql = 'UPDATE teams.records SET body = (record || \'{"version": 2, "author": "mia"}\')::text WHERE key = '
     assert "own name" in office.psql("mia", f"{sql}'{key}'").stderr
     assert "agreed" not in mia.ok("agree", ids, "--text", "mia does all")
+
+
+def test_a_login_adds_several_records_in_one_change(office: Office, tmp_path: Path) -> None:
+    """It gets their numbers one by one."""
+    plan = tmp_path / "tasks.yaml"
+    plan.write_text("[{id: a, title: A}, {title: B, blockedBy: [a]}, {title: C}]")
+    lea = office.cli("lea")
+    first, second, third = lea.ok("create-task", "--from", str(plan))
+    number = int(first["id"].removeprefix("task-"))
+    assert (second["id"], third["id"]) == (f"task-{number + 1}", f"task-{number + 2}")
+    assert second["blockedBy"] == [first["id"]]
+    assert lea.ok("show-task", third["id"])["title"] == "C"
+    assert [one["agent"] for one in lea.ok("request-shutdown", "bob", "mia")] == ["bob", "mia"]
+    assert lea.ok("create-task", "D")["id"] == f"task-{number + 3}"
