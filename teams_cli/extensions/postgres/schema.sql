@@ -1172,12 +1172,13 @@ CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text
 $$;
 
 -- Whoever is in the team agrees to the version of a page that is there, in its own name. A new version has nobody's yes.
+-- Agents that a leader started have its login.
 CREATE OR REPLACE FUNCTION hold_page() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
 DECLARE
     who text := me(NEW.team);
     before int := 0;
 BEGIN
-    IF who IS NULL THEN
+    IF who IS NULL OR leads(NEW.team) THEN
         RETURN NEW;
     END IF;
     IF TG_OP = 'UPDATE' THEN

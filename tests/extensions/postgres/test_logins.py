@@ -367,6 +367,14 @@ def test_each_member_agrees_to_a_page_in_its_own_name(office: Office) -> None:
     assert "agreed" not in mia.ok("agree", ids, "--text", "mia does all")
 
 
+def test_agents_that_have_the_login_of_their_leader_share_pages_in_their_own_names(office: Office) -> None:
+    """The agents that a leader starts have its login."""
+    started = Cli(
+        office.owner.root, "mia", ALPHA, TEAMS_STORE=office.addresses["lea"], TEAMS_TOKEN=office.tokens["mia"]
+    )
+    assert started.ok("share", "found", "it")["author"] == "mia"
+
+
 def test_a_login_adds_several_records_in_one_change(office: Office, tmp_path: Path) -> None:
     """It gets their numbers one by one."""
     plan = tmp_path / "tasks.yaml"
