@@ -46,10 +46,21 @@ def prepare(server: Server) -> None:
 
     Raises:
         StorageFailed: The tables are newer, or the database does not hold UTF-8.
-        NotAllowed: This login may not make tables.
+        NotAllowed: This login may not make or update tables.
     """
-    if check(server) < VERSION:
-        server.do(lambda connection: _update_tables(connection, server.schema))
+    version = check(server)
+    if version < VERSION:
+        try:
+            server.do(lambda connection: _update_tables(connection, server.schema))
+        except errors.NotAllowed:
+            if not version:
+                raise
+            raise errors.NotAllowed(
+                f"the tables at {server.name} are of version {version}, and this login may not update them"
+                f" to {VERSION}",
+                "Nothing was changed. Ask whoever made the logins to run this version of teams once:"
+                " teams set-up-roles",
+            ) from None
     if os.urandom(1) == b"\0":  # one process in 256
         prune(server)
 

@@ -387,3 +387,12 @@ def test_a_login_adds_several_records_in_one_change(office: Office, tmp_path: Pa
     assert lea.ok("show-task", third["id"])["title"] == "C"
     assert [one["agent"] for one in lea.ok("request-shutdown", "bob", "mia")] == ["bob", "mia"]
     assert lea.ok("create-task", "D")["id"] == f"task-{number + 3}"
+
+
+def test_after_an_update_of_the_program_the_owner_of_the_tables_goes_first(office: Office) -> None:
+    office.server.psql("UPDATE teams.format SET version = version - 1")
+    refused = office.cli("bob")("announce", "on", "--json").error
+    assert "this login may not update them" in refused["message"] and "set-up-roles" in refused["hint"]
+    assert office.cli("bob").ok("get-tasks")
+    office.server.psql("UPDATE teams.format SET version = version + 1")
+    assert office.cli("bob").ok("announce", "on")
