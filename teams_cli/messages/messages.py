@@ -33,6 +33,8 @@ class Event:
     """The reader no longer has the task: somebody released it and said why."""
     TASK_TAKEN = "task-taken"
     """The reader had the task, and another agent has it now."""
+    LEASE_ENDING, OWNER_SILENT = "lease-ending", "owner-silent"
+    """A grace period began: the reader has the task and must show that it is at work, or leads the team."""
     TASK_EDITED = "task-edited"
     """A task that is assigned to the reader, but not claimed yet, was edited."""
     OWN_TASK_EDITED = "owned-task-edited"

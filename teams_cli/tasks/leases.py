@@ -156,13 +156,13 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     )
     uid = f"{task.id}-{task.claim}-{in_grace.lease_until:.0f}"
     fields = {"about": about, "task": task.id}
-    notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", event="lease-ending", **fields)]
+    notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", event=Event.LEASE_ENDING, **fields)]
     if team.leader != owner:
         to_leader = (
             f"{task.named}: {owner} is silent{since}, and was asked; in {time_left} others may take it "
             f"(now: teams release-task {task.id})"
         )
-        notices.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", event="owner-silent", **fields))
+        notices.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", event=Event.OWNER_SILENT, **fields))
     return owing(in_grace, *notices)
 
 

@@ -185,6 +185,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again or
       has ended it.
     * A notice that a task can be completed, or was returned to the agent, is outdated if the agent does not have it.
+    * A notice that an owner is silent is outdated when the grace period is over. Logins can't close it for the leader.
     * A notice that a task is no longer assigned to the agent is outdated if the agent never saw that it was.
     * A notice of a proposed plan is outdated if the plan is decided or replaced.
     * A notice that somebody waits for an answer is outdated if the agent has handled the message.
@@ -200,6 +201,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     if event in (Event.TASK_BACK, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         return task is None or (task.owner, task.status) != (agent, "in_progress")
+    if event in (Event.LEASE_ENDING, Event.OWNER_SILENT):
+        task = _task(store, team, task_id)
+        return task is None or not task.in_grace
     if event in (Event.TASK_LOST, Event.TASK_TAKEN):
         task = _task(store, team, task_id)
         return task is not None and task.owner == agent

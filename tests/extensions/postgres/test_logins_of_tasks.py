@@ -184,6 +184,16 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     assert mia.ok("claim-task", key)["owner"] == "mia"
 
 
+def test_a_leader_is_not_shown_a_silence_that_is_over(working: Office) -> None:
+    """The login of a member can't close the notice in the inbox of the leader."""
+    key = had(working, "bob", "quiet")
+    working.server.psql(saying("quiet", ENDED, "'in_progress'"))
+    assert working.cli("mia")("claim-task", key).status == 11
+    assert working.cli("bob").ok("update-task", key, "--status", "completed", "--result", "x")
+    said = working.cli("lea")("brief")
+    assert f"{key} (quiet)" not in said.stdout + said.stderr
+
+
 def test_a_login_completes_a_task_only_after_those_that_come_before(working: Office) -> None:
     other = str(working.lead("create-task", "before")["id"])
     key = had(working, "bob", "later", "--after", other)
