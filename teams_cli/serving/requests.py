@@ -8,7 +8,7 @@ from typing import cast
 
 from teams_cli import commands, errors
 from teams_cli.commands.call import Call, Outcome
-from teams_cli.commands.declaration import AS, TEAM
+from teams_cli.commands.declaration import AS, JSON, TEAM
 
 # Imported now, although needed only later: the program may be updated while a server runs.
 from teams_cli.questions import answering  # noqa: F401
@@ -50,8 +50,8 @@ def offered() -> list[Command]:
     return [command for command in commands.every().values() if not command.at_shell]
 
 
-_WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\w-]+)*(?:\.{3})?)')
-_NAMES = "|".join(sorted((command.name for command in offered()), key=len, reverse=True))
+_WORD = re.compile(r""" (--[a-z-]+|"[^"\n]*"|'[^'\n]*'|…|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:[.,][\w-]+)*(?:\.{3})?)""")
+_NAMES = "|".join(sorted(commands.every(), key=len, reverse=True))
 _COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
 _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
 """Matches the text that may follow the arguments of a command. If other text follows, the words are part of a sentence.
@@ -59,21 +59,31 @@ _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
 _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
-def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
+def in_calls(text: str, written: Callable[[Command, Arguments], str | None], otherwise: Callable[[str], str]) -> str:
     """Return the *text* for a program: each shell command in it is replaced by what *written* returns for the command
     and its arguments, such as a call of a tool. If the words after a command are not arguments but the rest of a
-    sentence, only the name of the command is replaced.
+    sentence, only the name of the command is replaced. *otherwise* adapts the text between the commands.
+
+    A command stays as it is, for a shell, if programs can't request it with these arguments, or if *written* returns
+    None.
     """
 
     def replacement(match: re.Match[str]) -> str:
         command, words = commands.get(match[1]), match[2]
-        is_complete = _ENDS.match(text, match.end())
-        arguments = _arguments(command, words) if is_complete else None
+        if command.at_shell:
+            return match[0]
+        arguments = _arguments(command, words) if _ENDS.match(text, match.end()) else None
         if arguments is None:
-            return written(command, ()) + words
-        return written(command, arguments)
+            return f"{written(command, ())}{otherwise(words)}"
+        requestable = [*parameters(command), TEAM, AS]
+        is_requestable = all(parameter in requestable for parameter, _ in arguments)
+        return (is_requestable and written(command, arguments)) or match[0]
 
-    return _COMMAND.sub(replacement, text)
+    parts, end = [], 0
+    for match in _COMMAND.finditer(text):
+        parts += [otherwise(text[end : match.start()]), replacement(match)]
+        end = match.end()
+    return "".join([*parts, otherwise(text[end:])])
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
@@ -88,6 +98,8 @@ def _arguments(command: Command, words: str) -> Arguments | None:
             arguments.append((unfilled_places.pop(0), token))
             continue
         option = command.options.get(token, _OF_ALL_COMMANDS.get(token))
+        if option is JSON:  # programs get JSON in any case
+            continue
         if option is None or (not option.flag and not tokens):
             return None
         arguments.append((option, "true" if option.flag else tokens.pop(0)))
@@ -317,7 +329,9 @@ def _source(base: Call, key: str, value: str) -> tuple[str, str]:
 
 
 def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
-    """Run the command with the values of a *request*, and return the answer as JSON."""
+    """Run the command with the values of a *request*, and return the answer as JSON. Commands in its texts name the
+    team if they would otherwise act in another one.
+    """
     command = commands.get(name)
     answered = command.answer(call, values(name, request, spelling))
     return answered.document if isinstance(answered, Outcome) else answered

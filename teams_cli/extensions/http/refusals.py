@@ -33,6 +33,7 @@ _PHRASES = {
     "--as human": "?as=human",
     "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
     "--team NAME or TEAMS_TEAM": "?team=NAME",
+    "Put the token from joining into TEAMS_TOKEN": "Send the token from joining as the header X-Teams-Token",
     "; `-` reads it from standard input": "",
 }
 """Phrases for the shell, each with the phrase that replaces it in a hint for requests."""
@@ -42,9 +43,13 @@ _REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
 
 def in_requests(text: str) -> str:
     """Return the text for clients of the API: its commands and options are written as requests and parameters."""
+    return requests.in_calls(text, _request, _otherwise)
+
+
+def _otherwise(text: str) -> str:
+    """Return a text without commands, with its phrases and options written for requests."""
     for shell_phrase, request_phrase in _PHRASES.items():
         text = text.replace(shell_phrase, request_phrase)
-    text = requests.in_calls(text, _request)
     return _FLAG.sub(lambda flag: requests.camel_case(flag[1].replace("-", "_")), text)
 
 
@@ -53,15 +58,16 @@ def _request(command: Command, arguments: requests.Arguments) -> str:
     method = _METHODS[command.name]
     query, body = [], {}
     for parameter, value in arguments:
+        text = value.strip("'\"")  # as a hint writes it, perhaps in quotation marks
         if parameter not in command.own:  # `--as` or `--team`
-            query.append(f"{parameter.flags[0].lstrip('-')}={value}")
+            query.append(f"{parameter.flags[0].lstrip('-')}={text}")
             continue
-        text = value.strip('"')  # as a hint writes it, perhaps in quotation marks
-        text_or_list = [text] if parameter.many else text
-        body[requests.camel_case(parameter.key)] = True if parameter.flag else text_or_list
-    if method == "GET":
-        query += [f"{key}={value}" for key, value in body.items()]
-        body = {}
+        key = requests.camel_case(parameter.key)
+        if method == "GET":
+            query.append(f"{key}={text}")
+        else:
+            text_or_list = [text] if parameter.many else text
+            body[key] = True if parameter.flag else text_or_list
     request = f"{method} /api/{command.name}"
     if query:
         request += f"?{'&'.join(query)}"

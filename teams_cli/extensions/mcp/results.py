@@ -11,6 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from teams_cli import commands, errors, text
 from teams_cli.commands.call import Call
+from teams_cli.commands.declaration import AS, TEAM
 from teams_cli.messages import inboxes
 from teams_cli.names import SYSTEM
 from teams_cli.serving import requests
@@ -128,7 +129,8 @@ def resource(document: Any, gist: Sequence[str]) -> Any:
 _QUOTED_COMMAND = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
 _FOR_SHELL = re.compile(
-    r",? instead of --team\b|; `-` reads it from standard input|, or (?:for several: )?teams create-task --from (?s:.*)"
+    r",? instead of --team\b|; `-` reads it from standard input"
+    r"|, or (?:for several: )?teams create-task (?:--team \S+ )?--from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
 """Matches phrases that make no sense in a call of a tool. They are removed, except the part in a group."""
@@ -139,6 +141,7 @@ _PHRASES = {
     ),
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
     "--team NAME or TEAMS_TEAM": "team_name, or TEAMS_TEAM where the server is started",
+    "into TEAMS_TOKEN": "into TEAMS_TOKEN where the server is started",
 }
 """Phrases for the shell, each with the phrase that replaces it in a hint for tools."""
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
@@ -182,20 +185,29 @@ def name_in_hints(command: str) -> str:
 def in_tools(text: str) -> str:
     """Return the text with its commands written as calls of tools, such as `reply(message=ID, text=TEXT)`."""
     text = _FOR_SHELL.sub(lambda match: match[1] or "", text)
+    return requests.in_calls(text, _tool_call, _otherwise)
+
+
+def _otherwise(text: str) -> str:
+    """Return a text without commands, with its phrases, names of commands and options written for tools."""
     for shell_phrase, tool_phrase in _PHRASES.items():
         text = text.replace(shell_phrase, tool_phrase)
-    text = requests.in_calls(text, _tool_call)
     text = _QUOTED_COMMAND.sub(lambda match: f"`{name_in_hints(match[1])}`", text)
     return _FLAG.sub(lambda match: match[1].replace("-", "_"), text)
 
 
-def _tool_call(command: Command, arguments: requests.Arguments) -> str:
-    """Return, for a hint, the call of the tool that runs the command with the arguments."""
+def _tool_call(command: Command, arguments: requests.Arguments) -> str | None:
+    """Return, for a hint, the call of the tool that runs the command with the arguments. Return None if the command is
+    for another agent: tools act only for the agent that calls them.
+    """
+    if any(parameter is AS for parameter, _ in arguments):
+        return None
     # A tool of another system has names of its own for the positional arguments.
     own_names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
     pairs = []
     for parameter, value in arguments:
-        name = own_names.pop(0) if own_names and parameter.positional else parameter.key
+        key = "team_name" if parameter is TEAM else parameter.key
+        name = own_names.pop(0) if own_names and parameter.positional else key
         pairs.append(f"{name}={value}")
     tool = name_in_hints(command.name)
     return f"{tool}({', '.join(pairs)})" if pairs else tool

@@ -62,9 +62,24 @@ def test_hints_speak_of_requests() -> None:
         ("take another: teams claim-task --next", 'take another: POST /api/claim-task {"next": true}'),
         ("teams update-task 1 --blocked-by 2", 'POST /api/update-task {"task": "1", "blockedBy": ["2"]}'),
         ("Join: teams join-team two --as ann", 'Join: POST /api/join-team?as=ann {"teamName": "two"}'),
+        ("teams wait --task 7,8", 'POST /api/wait {"task": "7,8"}'),
+        ("teams get-plans --open", "GET /api/get-plans?open=true"),
+        ('teams search "WORDS"', "GET /api/search?words=WORDS"),
+        ("See: teams list-agents --json", "See: GET /api/list-agents"),
+        ("teams set x 'make --all'", 'POST /api/set {"key": "x", "value": "make --all"}'),
+        ("teams set x 1 --as human", 'POST /api/set?as=human {"key": "x", "value": "1"}'),
         ("there is no teams leader", "there is no teams leader"),
     ]:
         assert refusals.in_requests(said) == meant
+
+
+def test_commands_that_cannot_be_requested_stay_as_they_are() -> None:
+    for said in (
+        "Resume it: teams run --resume --team two",
+        "See: teams worktree list --kept",
+        "Write: teams get-evidence 7 NAME --out FILE",
+    ):
+        assert refusals.in_requests(said) == said
 
 
 def test_a_refusal_tells_what_to_request(server: Server) -> None:

@@ -277,7 +277,8 @@ def test_a_secure_team_asks_for_the_agents_own_token(tmp_path: Path) -> None:
     bob = cli.ok("join-team", agent="bob")["token"]
     with serving(cli) as server:
         body = {"to": "lea", "text": "x"}
-        assert server.ask("POST", "/api/send-message?as=bob", body).refusal == (403, "not_allowed")
+        missing = server.ask("POST", "/api/send-message?as=bob", body)
+        assert missing.refusal == (403, "not_allowed") and "X-Teams-Token" in missing.json["error"]["hint"]
         wrong = server.ask("POST", "/api/send-message?as=bob", body, X_Teams_Token="wrong")
         assert wrong.refusal == (403, "not_allowed")
         assert server.ask("POST", "/api/send-message?as=bob", body, X_Teams_Token=bob).status == 200

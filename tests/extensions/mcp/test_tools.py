@@ -222,6 +222,13 @@ async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> Non
     assert cli.ok("read-messages", agent="mia") == []
 
 
+async def test_hints_are_commands_for_what_tools_cannot_do(cli: Cli) -> None:
+    """A tool acts only for the agent that calls it, so what somebody else must do stays a command."""
+    async with client_of(cli, "lea") as client:
+        hint = (await refusal(client, "set", key="notify", value="date"))["hint"]
+    assert hint == "The human sets it: teams set notify VALUE --as human"
+
+
 @pytest.mark.slow
 async def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
     async with client_of(cli, "bob") as client:
@@ -279,7 +286,8 @@ async def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", team=ALPHA)
     token = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
     async with client_of(cli, "lea") as client:
-        assert (await refusal(client, "create_task", title="one"))["code"] == "not_allowed"
+        refused = await refusal(client, "create_task", title="one")
+        assert refused["code"] == "not_allowed" and "TEAMS_TOKEN where the server is started" in refused["hint"]
     async with client_of(cli, "lea", TEAMS_TOKEN=token) as client:
         await call(client, "create_task", title="one")
     async with client_of(cli, "") as client:
