@@ -76,6 +76,8 @@ class Call:
 
         # What is found out, or chosen, while the command runs.
         self.given_team = team
+        self.default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
+        """The team in which the caller's next command acts if it names none; "" if it then looks for its team."""
         self._team_without_name = ""
         """The team that was found when none was named. The next command finds it, too."""
         self.current_directory = directory
@@ -144,12 +146,11 @@ class Call:
 
     def in_team(self, step: str) -> str:
         """Return the text *step*, with `--team` added to each command that would otherwise act in another team."""
-        default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if "teams " not in step or not self.given_team:
             return step
-        if self.given_team in (default_team, self._team_without_name):  # the next command finds this team, too
+        if self.given_team in (self.default_team, self._team_without_name):  # the next command finds this team, too
             return step
-        if not default_team and self.only_team() == self.given_team:
+        if not self.default_team and self.only_team() == self.given_team:
             return step
         import re  # slow to import, and rarely needed
 

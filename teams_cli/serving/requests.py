@@ -298,11 +298,18 @@ def _checked_text(key: str, value: Any) -> str:
 
 
 def call_as(
-    base: Call, watchers: Watchers, client: Requester, agent: str, team: str, token: str, sender: Sender | None
+    base: Call,
+    watchers: Watchers,
+    client: Requester,
+    agent: str,
+    team: str,
+    token: str,
+    sender: Sender | None,
+    default_team: str,
 ) -> Call:
     """Return the call that runs one request in the name of *agent*; of nobody if *agent* is "". The call has the store
     of *base*, the call that started the server, and the user's present configuration. It ends when the *client* leaves.
-    If a rule of the user says `ask`, the human is asked.
+    If a rule of the user says `ask`, the human is asked. *default_team* is the team of a request that names none.
 
     Raises:
         DamagedRecord: The configuration can't be read.
@@ -316,6 +323,7 @@ def call_as(
             caller.display, caller.type = sender.display, sender.type
     sources = {**base.sources, "team": _source(base, "team", team), "agent": _source(base, "agent", agent)}
     call = Call(store, settings, caller, team, sources, environ=base.environ, directory=base.current_directory)
+    call.default_team = default_team
     call.is_given_up = lambda: client.is_gone
     if caller:
         caller.approve = call.ask_human
@@ -333,5 +341,11 @@ def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling
     team if they would otherwise act in another one.
     """
     command = commands.get(name)
-    answered = command.answer(call, values(name, request, spelling))
-    return answered.document if isinstance(answered, Outcome) else answered
+    try:
+        answered = command.answer(call, values(name, request, spelling))
+    except errors.TeamsError as error:
+        error.hint = call.in_team(error.hint or "")
+        raise
+    document = answered.document if isinstance(answered, Outcome) else answered
+    call.name_team(document)
+    return document

@@ -104,9 +104,10 @@ class Operations:
 
     def _make_call(self, request: Request, client: Requester, agent: str, sender: requests.Sender | None) -> Call:
         """Return the call for the request, with *agent* as the caller and the user's present configuration."""
-        team = (sender and sender.team) or request.query_params.get("team") or self.base.given_team
+        default_team = self.base.given_team
+        team = (sender and sender.team) or request.query_params.get("team") or default_team
         token = request.headers.get("x-teams-token", "")
-        call = requests.call_as(self.base, self.watchers, client, agent, team, token, sender)
+        call = requests.call_as(self.base, self.watchers, client, agent, team, token, sender, default_team)
         call.elsewhere = True  # the directory of this process says nothing about the work of the caller
         return call
 

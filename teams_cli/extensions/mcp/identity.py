@@ -65,10 +65,10 @@ class Identity:
         subagent = insiders.caller(base.store.root, parent, agent_id, tool_use_id)
         binding = Binding(parent.team, *subagent) if subagent else thread_owner
         agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
-        team = binding.team if binding else self._team
+        team = default_team = binding.team if binding else self._team
         if sender:
             agent, team = sender.known_as(agent), sender.team or team
-        call = requests.call_as(base, self.watchers, requester, agent, team, token, sender)
+        call = requests.call_as(base, self.watchers, requester, agent, team, token, sender, default_team)
         if call.caller is not None and base.caller is not None and not binding:  # the environment describes this agent
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type

@@ -251,7 +251,8 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
     if not tool.command.quiet and call.caller and not call.caller.is_human:
         with suppress(errors.TeamsError):  # the inbox can't be read
             if unread := len(inboxes.unread(call.store, call.team, call.caller.name)):
-                answer["unread"] = f"{text.counted(unread, 'unread message')}: call read_messages"
+                how = in_tools(call.in_team("teams read-messages"))
+                answer["unread"] = f"{text.counted(unread, 'unread message')}: call {how}"
     return _result(answer, has_data=tool.has_data)
 
 

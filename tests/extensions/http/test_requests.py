@@ -271,6 +271,13 @@ def test_the_board(cli: Cli, server: Server) -> None:
                 break
 
 
+def test_hints_are_for_the_team_of_the_request(cli: Cli, server: Server) -> None:
+    cli.ok("spawn-team", "beta", agent="lea", team="")
+    hint = server.ask("GET", "/api/show-task?task=99&team=beta").json["error"]["hint"]
+    assert hint == "See: GET /api/get-tasks?team=beta"
+    assert "--team beta" in server.post("/api/brief?as=lea&team=beta")["next"]
+
+
 def test_a_secure_team_asks_for_the_agents_own_token(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", team="safe")
     human = cli.ok("spawn-team", "safe", "--secure", agent="lea")

@@ -229,6 +229,27 @@ async def test_hints_are_commands_for_what_tools_cannot_do(cli: Cli) -> None:
     assert hint == "The human sets it: teams set notify VALUE --as human"
 
 
+async def test_hints_are_for_the_team_of_the_call(cli: Cli) -> None:
+    """The agent has a task of the same number in its own team, which the next call must not end."""
+    cli.ok("spawn-team", "beta", agent="lea", team="")
+    cli.ok("join-team", agent="bob", team="beta")
+    for team in (ALPHA, "beta"):
+        cli.ok("create-task", "one", agent="lea", team=team)
+        cli.ok("claim-task", "1", agent="bob", team=team)
+    cli.ok("send-message", "bob", "hi", agent="lea", team="beta")
+    async with client_of(cli, "bob") as client:
+        said = (await call(client, "brief", team_name="beta"))["next"]
+        assert said.startswith("read_messages(team_name=beta")
+        unread = (await call(client, "get_tasks", team_name="beta"))["unread"]
+        assert unread.endswith("call read_messages(team_name=beta)")
+        await call(client, "read_messages", team_name="beta")
+        said = (await call(client, "brief", team_name="beta"))["next"]
+        assert said.startswith("update_task(team_name=beta, task=task-1")
+        hint = (await refusal(client, "claim_task", team_name="beta", task="7"))["hint"]
+        assert hint == "See: get_tasks(team_name=beta)"
+        assert (await call(client, "brief"))["next"].startswith("update_task(task=task-1")
+
+
 @pytest.mark.slow
 async def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
     async with client_of(cli, "bob") as client:
