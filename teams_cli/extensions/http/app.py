@@ -215,11 +215,12 @@ class Api:
             _check_query(request, ("team", "interrupt"))
             body = await self.bodies.read(request)
             sender = body.get("sender")
-            return await self.operations.call(
+            response, call = await self.operations.call(
                 request,
-                lambda call: janus.send(call, name, body, query.get("interrupt"), query.get("team", "")),
+                lambda call: (janus.send(call, name, body, query.get("interrupt"), query.get("team", "")), call),
                 agent=sender if isinstance(sender, str) else "",
             )
+            return self.operations.receipts.noting_response(request, response, call)
         except (Departed, ClientDisconnect):  # if the client left, nobody reads this answer
             return janus.refused(_SERVER_ENDED, write_hint)
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents import interrupting, logs, sessions
+from teams_cli.commands.call import Attempt
 from teams_cli.extensions.http import refusals
 from teams_cli.extensions.http.refusals import Document
 from teams_cli.names import HUMAN
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from teams_cli.commands.call import Call
+    from teams_cli.messages.messages import Message
 
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
@@ -69,9 +71,17 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         target = teams.get_recipient(call.load_team(), name)
         if target == call.agent:
             raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
-        sent, is_interrupted = interrupting.send_and_interrupt(
-            call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
-        )
+
+        def deliver(uid: str) -> tuple[Message, bool]:
+            return interrupting.send_and_interrupt(
+                call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
+            )
+
+        if uid is None:
+            with Attempt(call, "message", target, message, str(ends_turn)) as attempt_uid:
+                sent, is_interrupted = deliver(attempt_uid)
+        else:
+            sent, is_interrupted = deliver(uid)
         call.signs.note_seen()  # sending is a sign of life of the sender
     except errors.AgentNotFound as missing:
         available = [agent for record in _teams(call, team) for agent in record.active_names()]

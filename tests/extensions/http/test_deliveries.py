@@ -13,6 +13,7 @@ import pytest
 from tests.support.agents import BUSY, detach, end_all, ended, go, is_busy, place, session, team_of_agents
 from tests.support.cli import TIMEOUT, Cli, make_team
 from tests.support.serving import Reply, Server, serving
+from tests.support.waits import until
 
 LISTENS = f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}"
 
@@ -132,6 +133,13 @@ def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
     assert twice == ["msg-1", "msg-1"]
     reply = message(server, "mia", {"message": "y", "sender": "bob", "uid": "u1"})
     assert (reply.status, reply.json["code"]) == (409, "uid_taken")
+
+
+def test_a_message_whose_answer_was_lost_is_repeated_without_a_copy(cli: Cli, server: Server) -> None:
+    body = {"message": "hi", "sender": "human"}
+    server.send("/api/agents/mia/message", body).close()
+    until(lambda: cli.ok("read-messages", "--peek", agent="mia"))
+    assert [message(server, "mia", body).json["id"] for _ in range(2)] == ["msg-1", "msg-2"]
 
 
 def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
