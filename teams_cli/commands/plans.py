@@ -45,7 +45,15 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
 
 def _get(call: Call, open: bool) -> Any:
     team = call.load_team()
-    return [plan.to_document() for plan in plans.all_of(call.store, team.name, call.problems, only_open=open)]
+    all_plans = plans.all_of(call.store, team.name, call.problems)
+    later = {plan.revises: plan for plan in reversed(all_plans)}
+    shown = plans.open_ones(all_plans) if open else all_plans
+    return [_with_replacement(plan.to_document(), later.get(plan.id)) for plan in shown]
+
+
+def _with_replacement(document: dict[str, Any], later: Plan | None) -> dict[str, Any]:
+    """Return the *document* of a plan. If its author replaced it undecided, `replacedBy` names the *later* plan."""
+    return document | {"replacedBy": later.id} if later and document["status"] == "proposed" else document
 
 
 def _show(call: Call, plan: str) -> Any:
@@ -55,7 +63,7 @@ def _show(call: Call, plan: str) -> Any:
     may_decide = call.caller and (call.caller.is_human or (standing and standing.leads))
     if may_decide and plans.is_open(call.store, call.team, shown):
         call.next_step = steps.decide(shown.id)
-    return shown.to_json()
+    return _with_replacement(shown.to_json(), plans.replacement(call.store, call.team, shown))
 
 
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
@@ -155,7 +163,11 @@ def words_of_proposed(plan: dict[str, Any]) -> Parts:
 def words_of_decided(plan: dict[str, Any]) -> Parts:
     task = f" for {plan['task']}" if "task" in plan else ""
     by = f" by {plan['decidedBy']}" if "decidedBy" in plan else ""
-    return [f"{plan['id']}: {plan['status']}{by}, from {plan['from']}{task}"]
+    return [f"{plan['id']}: {_status(plan)}{by}, from {plan['from']}{task}"]
+
+
+def _status(plan: dict[str, Any]) -> str:
+    return f"replaced by {plan['replacedBy']}" if "replacedBy" in plan else str(plan["status"])
 
 
 def words_of_reviewed(task: dict[str, Any]) -> Parts:
@@ -171,7 +183,7 @@ def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
     rows = []
     for plan in plans:
         begin = text.clipped_line(plan["plan"], _SHORT)
-        rows.append([plan["id"], plan["status"], plan["from"], plan.get("task", "-"), age(plan["createdAt"]), begin])
+        rows.append([plan["id"], _status(plan), plan["from"], plan.get("task", "-"), age(plan["createdAt"]), begin])
     return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
 
 

@@ -212,7 +212,10 @@ def words_of_waited(news: dict[str, Any]) -> Parts:
         lines += completions.lines_of_landing(news["landing"])
     if "plan" in news:
         plan = news["plan"]
-        decision = f"{plan['id']}: {plan['status']} by {plan['decidedBy']}"
+        if "replacedBy" in plan:
+            decision = f"{plan['id']}: {plan['from']} replaced it with {plan['replacedBy']}"
+        else:
+            decision = f"{plan['id']}: {plan['status']} by {plan['decidedBy']}"
         why = plan.get("feedback") or plan.get("note")
         lines.append(f"{decision}: {why}" if why else decision)
     lines += claims.mail_lines(news)

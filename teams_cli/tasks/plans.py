@@ -134,10 +134,10 @@ def open_ones(all_plans: Sequence[Plan]) -> list[Plan]:
 
 def is_open(store: Store, team: str, plan: Plan) -> bool:
     """Return whether the plan waits for a decision."""
-    return plan.status == "proposed" and _replacement(store, team, plan) is None
+    return plan.status == "proposed" and replacement(store, team, plan) is None
 
 
-def _replacement(store: Store, team: str, plan: Plan) -> Plan | None:
+def replacement(store: Store, team: str, plan: Plan) -> Plan | None:
     """Return the plan by which the author replaced this *plan*; None if there is none."""
     return next((later for later in all_of(store, team, []) if later.revises == plan.id), None)
 
@@ -186,11 +186,11 @@ def _decide(
         if plan.status != "proposed":
             raise errors.WrongState(
                 f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
-                f"Propose a new one: teams propose-plan TEXT --revises {plan.id}",
+                f"Only {plan.from_} can propose a new one. See: teams show-plan {plan.id}",
             )
-        if replacement := _replacement(store, team_name, plan):
+        if later := replacement(store, team_name, plan):
             raise errors.WrongState(
-                f"{plan.from_} replaced {plan.id} with {replacement.id}", f"See: teams show-plan {replacement.id}"
+                f"{plan.from_} replaced {plan.id} with {later.id}", f"See: teams show-plan {later.id}"
             )
         if plan.from_ == name:
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
@@ -220,12 +220,13 @@ def _decide(
 
 
 def refuse_unplanned(store: Store, team: str, task_id: str) -> None:
-    """Raise PlanRequired if no plan is approved for the task."""
-    if newest_approved(all_of(store, team, []), task_id) is None:
-        raise errors.PlanRequired(
-            f"{task_id} needs an approved plan before it is completed",
-            f"Propose one: teams propose-plan TEXT --task {task_id}",
-        )
+    """Raise PlanRequired if no plan is approved for the task. The error names the plan that waits for a decision."""
+    all_plans = all_of(store, team, [])
+    if newest_approved(all_plans, task_id) is None:
+        hint = f"Propose one: teams propose-plan TEXT --task {task_id}"
+        if proposed := next((plan for plan in open_ones(all_plans) if plan.task == task_id), None):
+            hint = f"{proposed.id} waits for a decision: teams wait --plan {proposed.id}"
+        raise errors.PlanRequired(f"{task_id} needs an approved plan before it is completed", hint)
 
 
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:

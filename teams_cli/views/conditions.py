@@ -244,7 +244,10 @@ def plan_decided(store: Store, team: str, key: str) -> Condition:
 
     def decided_plan(alarm: Alarm) -> Document | None:
         plan = plans.get(store, team, plan_id)
-        return None if plans.is_open(store, team, plan) else {"plan": plan.to_document()}
+        if plan.status != "proposed":
+            return {"plan": plan.to_document()}
+        later = plans.replacement(store, team, plan)
+        return {"plan": plan.to_document() | {"replacedBy": later.id}} if later else None
 
     what, topics = f"a decision on {plan_id}", [f"plan/{plan_id}"]
     return Condition("plan", what, topics, decided_plan, lambda: standing.of_plan(store, team, plan_id))

@@ -361,7 +361,7 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     """Return the plan, the task or the page of an agreement with the id *about* as a document. Return None for other
     ids, and also if the record can't be read. `teams doctor` reports records that can't be read.
 
-    A plan has the field `isOpen`, which says whether it waits for a decision, and the field `taskState` about its task.
+    A plan has the fields `isOpen`, whether it waits for a decision, `isReplaced`, and `taskState`, about its task.
     The author of the plan can claim the task (`ready`), has to wait for it (`blocked`), or has it (`in_progress`).
     `taskState` is `over` if the task is ended, in review, assigned to another or somebody else's, or if the author
     leads the team now; and None if the plan has no task.
@@ -378,7 +378,9 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)
-        document = {**plan.to_document(), "isOpen": plans.is_open(store, team, plan)}
+        later = plans.replacement(store, team, plan)
+        is_open = plan.status == "proposed" and later is None
+        document = {**plan.to_document(), "isOpen": is_open, "isReplaced": later is not None}
         if plan.task is None:
             return {**document, "taskState": None}
         task = tasks.get(store, team, plan.task)

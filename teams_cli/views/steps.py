@@ -171,7 +171,7 @@ def after_decision(plan: Document) -> str | None:
     if plan["taskState"] == "over":
         return None
     if plan["status"] == "rejected":
-        return revise(plan["id"], plan.get("task"))
+        return None if plan["isReplaced"] else revise(plan["id"], plan.get("task"))
     if plan["taskState"] == "ready":
         return f"teams claim-task {plan['task']}"
     return complete(plan["task"]) if plan["taskState"] == "in_progress" else None

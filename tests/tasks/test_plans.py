@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from teams_cli.tasks import changes, claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
+from tests.support.cli import add_tasks, make_team
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:
@@ -74,6 +76,36 @@ def test_a_plan_that_its_author_replaced_is_not_decided(team: Store) -> None:
     assert refusal.value.message == "bob replaced plan-1 with plan-2" and "show-plan plan-2" in refusal.value.hint
     plans.reject(team, ALPHA, LEA, "2", "shorter")
     assert plans.all_of(team, ALPHA, [], only_open=True) == []
+
+
+def test_everybody_sees_which_plan_replaced_another(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", plan_required=True)
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "with threads", "--task", "1", agent="bob")
+    cli.ok("propose-plan", "without", "--task", "1", "--revises", "1", agent="bob")
+    assert cli("wait", "--plan", "1", agent="bob").stdout.startswith("plan-1: bob replaced it with plan-2\n")
+    assert cli.ok("wait", "--plan", "1", agent="bob")["plan"]["replacedBy"] == "plan-2"
+    assert cli("show-plan", "1", agent="lea").stdout.startswith("plan-1: replaced by plan-2, from bob for task-1\n")
+    assert [plan.get("replacedBy") for plan in cli.ok("get-plans", agent="lea")] == ["plan-2", None]
+    assert [plan["id"] for plan in cli.ok("get-plans", "--open", agent="lea")] == ["plan-2"]
+
+
+def test_who_asks_too_late_or_too_early_is_led_to_the_plan(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", plan_required=True)
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "with threads", "--task", "1", agent="bob")
+    refused = cli("update-task", "1", "--status", "completed", agent="bob").stderr
+    assert refused.endswith("\n  plan-1 waits for a decision: teams wait --plan plan-1\n")
+    cli.ok("reject-plan", "1", "no threads", agent="lea")
+    refused = cli("approve-plan", "1", agent="lea").stderr
+    assert refused.endswith("\n  Only bob can propose a new one. See: teams show-plan plan-1\n")
+    assert "--revises plan-1" in cli("heartbeat", agent="bob").stderr
+    cli.ok("reject-plan", "1", "no threads", agent="lea")
+    cli.ok("propose-plan", "without", "--task", "1", "--revises", "1", agent="bob")
+    said = cli("read-messages", agent="bob").stdout  # the rejection asks for nothing any more
+    assert "plan-1 was rejected by lea: no threads" in said and said.endswith("\nnext: teams wait --timeout 540\n")
 
 
 def test_nobody_decides_on_their_own(team: Store) -> None:
