@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from teams_cli.tasks.tasks import Task
     from teams_cli.teams.permission import Caller
+    from teams_cli.teams.teams import Team
 
 
 PREFIX = "agree-"
@@ -81,8 +82,8 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
-        numbers = key.removeprefix(PREFIX).replace("-", ",")
-        raise pages.PageNotFound(f"nobody has proposed {key} yet", f"Propose it: teams agree {numbers} --text TEXT")
+        hint = f"Propose it: teams agree {_numbers(key)} --text TEXT"
+        raise pages.PageNotFound(f"nobody has proposed {key} yet", hint)
 
     def change(page: Page) -> Page:
         if version not in (None, page.version):
@@ -101,16 +102,26 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
     return page
 
 
-def lacking(store: Store, team: str, task: Task) -> str:
-    """Return a sentence about the agreement or confirmation that is missing before the task can be completed; "" if
-    nothing is missing.
+def refuse_lacking(store: Store, team: Team, task: Task) -> None:
+    """Refuse to complete the task before its owner and the owners of the tasks in `agree_with` agree. An owner that is
+    no longer a member need not.
     """
     for other_id in task.agree_with or ():
-        other = tasks.get(store, team, other_id)
-        page = pages.find(store, team, key_of([task.id, other.id]))
+        other = tasks.get(store, team.name, other_id)
+        key = key_of([task.id, other.id])
+        page, command = pages.find(store, team.name, key), f"teams agree {_numbers(key)}"
         if page is None or not page.is_there:
-            return f"{task.id} and {other_id} have to agree first"
-        missing = [name for name in owners([task, other]) if name not in page.agreed_by]
+            hint = f"Propose who changes what: {command} --text TEXT"
+            raise errors.Conflict(f"{task.id} and {other_id} have to agree first", hint)
+        missing = [name for name in owners([task, other]) if name not in page.agreed_by and team.member(name)]
+        if task.owner in missing:
+            hint = f"Read it: teams shared {key}. To confirm it: {command} --version {page.version}"
+        elif missing:
+            hint = f"Wait for it (teams wait), or ask: teams send-message {missing[0]} TEXT"
         if missing:
-            return f"{page.key} is not confirmed by {', '.join(missing)}"
-    return ""
+            raise errors.Conflict(f"{key} is not confirmed by {', '.join(missing)}", hint)
+
+
+def _numbers(key: str) -> str:
+    """Return the numbers of the tasks of the agreement under this *key*, as commands name them: `1,2`."""
+    return key.removeprefix(PREFIX).replace("-", ",")

@@ -435,9 +435,7 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if task.agree_with:
         from teams_cli.tasks import agreements
 
-        if why := agreements.lacking(store, team.name, task):
-            numbers = f"{task.id.removeprefix('task-')},{task.agree_with[0].removeprefix('task-')}"
-            raise errors.Conflict(why, f"Propose who changes what: teams agree {numbers} --text TEXT")
+        agreements.refuse_lacking(store, team, task)
     _refuse_too_early(store, team, task)
 
 

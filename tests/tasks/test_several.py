@@ -116,6 +116,30 @@ def test_only_the_version_that_stands_is_the_next_to_confirm(tmp_path: Path) -> 
     assert "next: teams agree" not in cli("read-messages", agent="mia").stdout
 
 
+def test_each_refusal_for_want_of_an_agreement_leads_to_the_next_step(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia", "tom")
+    add_tasks(cli, "one", "two")
+    cli.ok("create-task", "three", "--agree-with", "1,2", agent="lea")
+    for agent, task in (("bob", "1"), ("mia", "2"), ("tom", "3")):
+        cli.ok("claim-task", task, agent=agent)
+
+    def hint() -> str:
+        refused = cli("update-task", "3", "--status", "completed", agent="tom")
+        assert refused.status == 11
+        return refused.stderr.splitlines()[1].strip()
+
+    assert hint() == "Propose who changes what: teams agree 1,3 --text TEXT"
+    cli.ok("agree", "1,3", "--text", "bob: all of it", agent="bob")
+    assert hint() == "Read it: teams shared agree-1-3. To confirm it: teams agree 1,3 --version 1"
+    cli.ok("agree", "1,3", "--version", "1", agent="tom")
+    assert hint() == "Propose who changes what: teams agree 2,3 --text TEXT"
+    cli.ok("agree", "2,3", "--text", "tom: all of it", agent="tom")
+    assert hint() == "Wait for it (teams wait), or ask: teams send-message mia TEXT"
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    cli.ok("leave-team", agent="mia")  # nobody can wait for its confirmation any more
+    assert cli.ok("update-task", "3", "--status", "completed", agent="tom")["status"] == "completed"
+
+
 def test_who_claims_a_task_sees_what_was_agreed(tmp_path: Path) -> None:
     cli: Cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one", "two")
