@@ -108,11 +108,12 @@ def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = 
     in_review = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
     if in_review:
         raise errors.Conflict(
-            f"in review: {', '.join(in_review)}", f"Review them: teams review-task ID --accept{otherwise}"
+            f"in review: {', '.join(in_review)}", f"Review them: teams review-task {in_review[0]} --accept{otherwise}"
         )
     in_queue = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if in_queue:
-        raise errors.Conflict(f"landing: {', '.join(in_queue)}", f"Wait for them: teams wait --landing ID{otherwise}")
+        hint = f"Wait for them: teams wait --landing {in_queue[0]}{otherwise}"
+        raise errors.Conflict(f"landing: {', '.join(in_queue)}", hint)
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     others = [name for name in team.active_names() if name != closed_by and _runs(store, team, name)]
     running = sorted(started.union(others))

@@ -48,7 +48,7 @@ def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, pl
 
         def with_failed_check(latest: Task) -> Task:
             if (latest.status, latest.claim) != (task.status, task.claim):  # changed during the check
-                assigning.refuse_stranger(latest, outcome.by)
+                assigning.refuse_stranger(store, latest, standing)
                 return latest
             remark = f"exit status {outcome.status}"
             return latest.having(checked=outcome.to_json()).noted(teams.now(store), outcome.by, "check failed", remark)

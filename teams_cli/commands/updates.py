@@ -237,7 +237,9 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         what_changed += f" ({text.listed(names)} {verb} notified)"
     lines = completions.landed_line(task, what_changed)
     if changed and task["status"] in FINISHED:
-        lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
+        is_by_owner = task["notes"][-1]["by"] == task.get("owner")  # who may not create tasks
+        how = "ask the leader for a new task" if is_by_owner else "teams create-task TITLE"
+        lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: {how}")
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
-    from teams_cli.teams.permission import Caller
+    from teams_cli.teams.permission import Caller, Standing
 
 
 _AT_WORK_WITHIN = 300.0
@@ -39,7 +39,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
     if missing := set(task.require) - roles.skills_of(member, team, config):
         raise errors.NotAllowed(
             f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",
-            "A role or join-team --type gives skills: teams define-role",
+            "Skills come from join-team --type, or from a role: teams help define-role",
         )
 
 
@@ -48,7 +48,7 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
     if task.assignee and task.assignee != name and not _why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
-            "Claim another: teams claim-task --next; or ask the leader for: teams update-task ID --unassign",
+            f"Claim another: teams claim-task --next; or ask the leader for: teams update-task {task.id} --unassign",
         )
 
 
@@ -133,35 +133,67 @@ def free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> 
         return
 
 
-def refuse_stranger(task: Task, name: str) -> None:
-    """Refuse a caller, *name*, who does not own the task.
+def how_to_reopen(task: Task, standing: Standing) -> str:
+    """Return the sentence that says how the *task*, which has ended, is reopened: the command, if the caller may run
+    it, or else who may.
+    """
+    is_own = task.owner == standing.name and not standing.leads
+    if standing.manages or is_own:
+        return f"Reopen it: teams update-task {task.id} --status pending"
+    owner = f"{task.owner}, " if standing.team.member(task.owner or "") else ""
+    more = " For more work: teams create-task TITLE" if standing.leads else ""
+    return f"Only {owner}a task-manager or the human reopens it.{more}"
+
+
+def how_to_claim(store: Store, task: Task, standing: Standing) -> str:
+    """Return the sentence that says how the caller gets the pending *task*: the command, or why it can't."""
+    team = standing.team
+    if task.assignee not in (None, standing.name):
+        return f"It is assigned to {task.assignee}, who has to claim it."
+    if standing.caller.is_human:
+        return f"A member has to do it. If nobody needs it: teams update-task {task.id} --status cancelled"
+    if roles.verdict(standing.role, "claim-task", team, standing.caller.config) == "deny":
+        return "A member has to claim it."
+    if dependencies.open_blockers(task, dependencies.stored(store, team.name)):
+        return "It is blocked. To wait for work: teams wait --claim"
+    return f"Claim it: teams claim-task {task.id}"
+
+
+def refuse_stranger(store: Store, task: Task, standing: Standing) -> None:
+    """Refuse a caller who does not own the task.
 
     Raises:
         StaleClaim: The caller is a former owner of the task. The hint says how to keep the caller's result.
         WrongState: The task is pending.
         NotAllowed: The task belongs to another member, or to nobody.
     """
+    name = standing.name
     if task.owner == name:
         return
+    claim = how_to_claim(store, task, standing) if task.status == "pending" else ""
     if task.was_claimed_by(name):
         last = task.notes[-1]
         reason = f" ({last.what}: {last.reason})" if last.reason else ""
-        if task.status == "pending":
+        if claim.startswith("Claim it"):
             advice = f"teams claim-task {task.id}, and complete it again"
-        elif task.owner:
-            now_with = f"{task.owner} has the task now: leave its files. Continue: teams wait --claim"
-            advice = f"teams note {task.id} TEXT. {now_with}"
         else:
-            advice = f"see: teams show-task {task.id}"
+            has_it = task.owner if task.status in (IN_PROGRESS, IN_REVIEW) else task.assignee
+            now_with = f"{has_it} has the task now: leave its files. " if has_it else ""
+            advice = f"teams note {task.id} TEXT. {now_with}Continue: teams wait --claim"
         raise errors.StaleClaim(
             f"your claim on {task.id} has ended: it is {state_of(task)}{reason}", f"Keep your result: {advice}"
         )
-    if task.status == "pending":
-        raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
+    if claim:
+        raise errors.WrongState(f"{task.id} is pending", claim)
     if task.owner is None:
-        hint = f"Reopen it: teams update-task {task.id} --status pending"
-        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", hint)
-    raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
+        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", how_to_reopen(task, standing))
+    hint = "Only its owner sets its status and result."
+    if task.status == IN_REVIEW:
+        from teams_cli.tasks import reviews
+
+        if reviews.may_review(task, standing):
+            hint = reviews.how_to_review(task)
+    raise errors.NotAllowed(f"{task.id} is {task.owner}'s", hint)
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:

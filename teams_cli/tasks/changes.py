@@ -12,7 +12,7 @@ from teams_cli.names import id_of
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update, update_all
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
-from teams_cli.tasks.assigning import refuse_stranger, refuse_taking, state_of
+from teams_cli.tasks.assigning import how_to_reopen, refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.tasks import COMPLETION_ASKED, EDITABLE, FINISHED, IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
@@ -317,14 +317,7 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     """Return the task with the new status, result or attachments of the *edit*."""
     if standing.leads:
-        if edit.status == "cancelled":
-            hint = "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
-        elif edit.status == "pending":
-            hint = "Ask a task-manager or the human, or for more work: teams create-task TITLE"
-        elif task.owner:
-            hint = f"Only its owner does: ask {task.owner}."
-        else:
-            hint = "A member must claim it first. If none is left: teams run-agent PROMPT --detach, or teams close-team"
+        hint = _hint_for_leader(task, edit, standing)
         raise errors.NotAllowed("leaders monitor tasks; they do not set their status or result", hint)
     if edit.status is None:
         return _amended(store, task, edit, standing)
@@ -332,16 +325,16 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
         return _finished(store, task, edit, standing)
     if edit.status == "cancelled":
         if not standing.manages:
-            raise errors.NotAllowed(
-                "only a task-manager or the human cancels tasks",
-                "Ask one of them, or release the task: teams release-task ID",
-            )
+            is_held = task.status == IN_PROGRESS and task.owner == standing.name
+            release = f", or release the task: teams release-task {task.id}" if is_held else "."
+            raise errors.NotAllowed("only a task-manager or the human cancels tasks", f"Ask one of them{release}")
         if task.status == "cancelled":
             return task
         if task.status != "pending":
-            raise errors.WrongState(
-                f"{task.id} is {task.status}; only pending tasks are cancelled", f"First: teams release-task {task.id}"
-            )
+            reopen = f"update-task {task.id} --status pending"
+            first = f"release-task {task.id}" if task.status == IN_PROGRESS else reopen
+            problem = f"{task.id} is {task.status}; only pending tasks are cancelled"
+            raise errors.WrongState(problem, f"First: teams {first}")
         now = teams.now(store)
         return task.having(status="cancelled", completed_at=now).noted(now, standing.name, "cancelled", edit.reason)
     if not (standing.manages or task.owner == standing.name):
@@ -353,11 +346,30 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
     return task.freed().noted(teams.now(store), standing.name, "reopened", edit.reason)
 
 
+def _hint_for_leader(task: Task, edit: Edit, standing: Standing) -> str:
+    """Return what a leader can do instead of setting the status or the result of the task."""
+    if edit.status == "cancelled":
+        return "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
+    if task.status == IN_REVIEW:
+        from teams_cli.tasks import reviews
+
+        return reviews.how_to_review(task)
+    if edit.status == "pending" and task.status == "pending":
+        return "It is pending already."
+    if edit.status == "pending" and task.status == IN_PROGRESS:
+        return f"Release it: teams release-task {task.id}"
+    if edit.status == "pending" or task.status == "cancelled":
+        return how_to_reopen(task, standing)
+    if task.owner:
+        return f"Only its owner does: ask {task.owner}."
+    return "A member must claim it first. If none is left: teams run-agent PROMPT --detach, or teams close-team"
+
+
 def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     """Return the task completed, handed in for review, or failed, as the *edit* asks. If the edit repeats an earlier
     command, return the same object.
     """
-    refuse_stranger(task, standing.name)
+    refuse_stranger(store, task, standing)
     status = IN_REVIEW if edit.status == "completed" and task.review_by else str(edit.status)
     has_same_result = edit.result is None or edit.result == task.result
     has_newer_commit = task.status == IN_REVIEW and edit.submitted not in (None, task.submitted)
@@ -366,11 +378,14 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     is_handed_in_again = task.status == IN_REVIEW and status == IN_REVIEW
     if task.status != IN_PROGRESS and not is_handed_in_again:
         if task.status == IN_REVIEW:
-            hint = f"Ask {task.review_by} to reject it first: teams send-message {task.review_by} WHY"
+            from teams_cli.tasks import reviews
+
+            reviewer = reviews.asked(standing.team, task, standing.caller.config)[0].to
+            hint = f"Ask {reviewer} to reject it first: teams send-message {reviewer} WHY"
         elif task.status == edit.status:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         else:
-            hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
+            hint = how_to_reopen(task, standing)
         ending = next((note for note in reversed(task.notes) if note.what in _ENDINGS), None)
         by_whom = f"by {ending.by} {length(seconds_since(ending.at, store.now()))} ago" if ending else ""
         if ending:
@@ -407,7 +422,7 @@ def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     """Return the task with a new result or more attachments. Add a note about them if the task was ever finished, and a
     note if the owner wants it completed later.
     """
-    refuse_stranger(task, standing.name)
+    refuse_stranger(store, task, standing)
     result, checked = task.result, task.checked
     if edit.result is not None:
         result = edit.result
@@ -486,9 +501,7 @@ def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force:
             "Ask the leader, a task-manager or the human.",
         )
     if task.status in FINISHED:
-        raise errors.WrongState(
-            f"{task.id} is {task.status}", f"Reopen it: teams update-task {task.id} --status pending"
-        )
+        raise errors.WrongState(f"{task.id} is {task.status}", how_to_reopen(task, standing))
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         blocker_ids = ", ".join(blocker.id for blocker in blockers)
         raise errors.TaskBlocked(f"{task.id} is blocked by {blocker_ids}", "Wait until they are completed.")

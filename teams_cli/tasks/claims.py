@@ -13,7 +13,7 @@ from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.assigning import refuse_taking
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import history, presence, roles, teams
-from teams_cli.teams.permission import Caller, require
+from teams_cli.teams.permission import Caller, require, standing_of
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -107,8 +107,10 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
             refusal += f", who is silent; the task is released in {time_left} unless {task.owner} answers"
         raise errors.TaskClaimed(refusal, _CLAIM_ANOTHER)
     if task.status != "pending":
-        can_be_reopened = task.status in ("failed", "cancelled")
-        hint = f"Reopen it: teams update-task {task.id} --status pending" if can_be_reopened else _CLAIM_ANOTHER
+        hint, standing = _CLAIM_ANOTHER, standing_of(team, caller)
+        if task.status in ("failed", "cancelled") and standing:
+            reopen = assigning.how_to_reopen(task, standing)
+            hint = f"{reopen} {_CLAIM_ANOTHER}" if reopen.endswith(".") else reopen
         raise errors.WrongState(f"{task.id} is {assigning.state_of(task)}", hint)
     if why := why_used_up(task, task.attempts):
         raise errors.WrongState(f"{task.id} was {why}", _CLAIM_ANOTHER)
@@ -227,7 +229,7 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
             return None
-        body = f"{task.named} was released by {by}: {reason} (to change it: teams update-task {task.id})"
+        body = f"{task.named} was released by {by}: {reason} (to change it: teams update-task {task.id} --append TEXT)"
         return task.notice(team.leader, body, _GIVEN_BACK, "given-back", by=by)
     if not team.member(task.owner or ""):
         return None
@@ -288,9 +290,10 @@ def heartbeat(
     def renew(task: Task) -> Task:
         if task.status != IN_PROGRESS or task.owner != name:
             state = f"{task.status} by {task.owner}" if task.owner else task.status
-            raise errors.StaleClaim(
-                f"{task.id} is not in progress by {name}: it is {state}", f"Claim it again: teams claim-task {task.id}"
-            )
+            hint = f"See: teams show-task {task.id}"
+            if task.status == "pending":
+                hint = assigning.how_to_claim(store, task, standing)
+            raise errors.StaleClaim(f"{task.id} is not in progress by {name}: it is {state}", hint)
         if seconds is None and not task.in_grace and leases.seconds_left(store, task) > lease_length:
             return task  # an earlier `--for` gave it a longer lease
         return leases.with_lease(store, task, lease_length)

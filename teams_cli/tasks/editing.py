@@ -35,9 +35,10 @@ _MOST_SHOWN = 400
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
     """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit any task."""
     if not (may_any or task.owner == name):
+        claim = ", claim it first," if task.status == "pending" else ""
         raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",
-            f"Ask the leader, claim it first, or add to it: teams note {task.id} TEXT",
+            f"Ask the leader{claim} or add to it: teams note {task.id} TEXT",
         )
 
 

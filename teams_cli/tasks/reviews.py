@@ -63,7 +63,7 @@ def review(
         now = teams.now(store)
         task = task.having(reviewed={**new_review, "at": now})
         if accept:
-            _refuse_too_early(store, standing.team.name, task)
+            _refuse_too_early(store, standing, task)
         else:
             return given_back(store, standing.team, task, standing.name, "rejected", why or "")
         done = task.having(status="completed", completed_at=now).noted(now, standing.name, "accepted", why)
@@ -94,13 +94,16 @@ def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
         raise errors.Conflict(f"{task.id} is still in review: {unseen}", hint)
 
 
-def _refuse_too_early(store: Store, team: str, task: Task) -> None:
+def _refuse_too_early(store: Store, standing: Standing, task: Task) -> None:
     """Refuse to accept a task before the tasks for which it waits are completed."""
-    if before := dependencies.before_completion(task, dependencies.stored(store, team)):
+    if before := dependencies.before_completion(task, dependencies.stored(store, standing.team.name)):
         names = text.listed([str(each) for each in before])
-        unblock = f"teams update-task {task.id} --unblock {','.join(each.id for each in before)}"
+        if standing.leads or standing.manages:
+            unblock = f": teams update-task {task.id} --unblock {','.join(each.id for each in before)}"
+        else:
+            unblock = f", ask {standing.team.leader}: teams send-message {standing.team.leader} TEXT"
         raise errors.TaskBlocked(
-            f"{task.id} is still in review: it waits for {names}", f"Accept it later; if it need not wait: {unblock}"
+            f"{task.id} is still in review: it waits for {names}", f"Accept it later; if it need not wait{unblock}"
         )
 
 
@@ -112,10 +115,20 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
         )
     if task.owner == standing.name:
         raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
-    if standing.leads or standing.caller.is_human:
-        return
-    if not reviews(standing.team, task, standing.name, standing.caller.config):
+    if not may_review(task, standing):
         raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", f"See: teams show-task {task.id}")
+
+
+def may_review(task: Task, standing: Standing) -> bool:
+    """Whether the caller may end the review of a task that is in review."""
+    if standing.leads or standing.caller.is_human:
+        return task.owner != standing.name
+    return reviews(standing.team, task, standing.name, standing.caller.config)
+
+
+def how_to_review(task: Task) -> str:
+    """Return the sentence that says how the work on the task is accepted or returned."""
+    return f"It is in review: teams review-task {task.id} --accept, or teams review-task {task.id} --reject WHY"
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
