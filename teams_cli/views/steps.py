@@ -295,20 +295,29 @@ def following(brief: Document, works: bool) -> str:
 
 def work(brief: Document) -> str | None:
     """Return the next command for the first task in `myTasks` that waits for no other task. If all tasks wait, return
-    the command that waits for the first blocker, or for other work if their results are stored. If there are no tasks,
-    return None.
+    the command that unblocks the first one or waits for its blocker, or that waits for other work if their results are
+    stored. If there are no tasks, return None.
     """
     own_tasks = brief["myTasks"]
     task = next((task for task in own_tasks if not task["waitsFor"]), None)
     if task is None:
         if own_tasks and all(task["hasResult"] for task in own_tasks):
             return WAIT_TO_WORK
-        return f"teams wait --task {own_tasks[0]['waitsFor'][0]}" if own_tasks else None
+        return _unblock(own_tasks[0]) if own_tasks else None
     if task["plan"] == "proposed":
         return WAIT_A_WHILE
     if task["plan"] == "rejected":
         return revise(task["planId"], task["id"])
     return propose(task["id"]) if task["plan"] == "required" else complete(task["id"], task["hasResult"])
+
+
+def _unblock(task: Document) -> str:
+    """Return the command after which the owner of a blocked *task* can go on, or which waits until it can."""
+    if task["inVain"]:
+        return f"teams update-task {task['id']} --unblock {','.join(task['inVain'])}"
+    if task["toDoFirst"]:
+        return f"teams claim-task {task['toDoFirst']}"
+    return f"teams wait --task {task['waitsFor'][0]}"
 
 
 def is_wait(step: str) -> bool:

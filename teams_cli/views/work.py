@@ -58,7 +58,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     that the owner waits for, and the state of its plan. *all_plans* are the plans of the team.
 
     The owner waits for the blockers. Once it has stored its result, it waits for the blockers and the tasks of `after`
-    that have not ended.
+    that have not ended. `inVain` names those that ended without being completed, and `toDoFirst` a ready one that is
+    assigned to the owner.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -84,6 +85,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "leaseSeconds": seconds_left,
             "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
             "waitsFor": [each.id for each in awaited],
+            "inVain": [each.id for each in awaited if each.status in tasks.FINISHED],
+            "toDoFirst": dependencies.pending_for_owner(store, team.name, task) if awaited else None,
             "hasResult": has_result,
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}

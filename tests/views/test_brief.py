@@ -56,6 +56,19 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     assert after(cli, "mia") == "teams join-team alpha --as mia --claim --wait 540"
 
 
+def test_the_owner_of_a_blocked_task_is_not_sent_to_a_wait_in_vain(cli: Cli) -> None:
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("create-task", "two", "--for", "bob", agent="lea")
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert after(cli, "bob") == "teams claim-task task-2"  # a wait for it is refused, because nobody else will do it
+    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
+    assert after(cli, "bob") == "teams update-task task-1 --unblock task-2"
+    cli.ok("update-task", "1", "--unblock", "2", agent="bob")
+    assert after(cli, "bob") == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
+
+
 def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     assert after(cli, "lea").startswith("teams create-task TITLE, or teams create-task --from - <<'.'\n- id: a\n")
     assert after(cli, "lea", "create-task", "one") == "teams wait --needed --timeout 540"
