@@ -109,8 +109,12 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
     def subject_of(message: dict[str, Any]) -> dict[str, Any] | None:
         about = str(message.get("about") or "")
-        return mail.subject_of(call.store, call.team, about) if about else None
+        if not about or mail.is_outdated(call.store, call.team, call.agent, Message.from_json(message)):
+            return None
+        return mail.subject_of(call.store, call.team, about)
 
+    if call.load_team().state == "closed":  # whatever the messages ask for would be refused
+        return
     call.next_step = steps.after_reading(messages, call.load_team().leader, subject_of)
     if not call.next_step and call.load_team().member(call.agent):
         call.try_to(call.set_next_step)

@@ -61,7 +61,7 @@ def _show(call: Call, plan: str) -> Any:
     shown = plans.get(call.store, team.name, plan)
     standing = call.caller and standing_of(team, call.caller)
     may_decide = call.caller and (call.caller.is_human or (standing and standing.leads))
-    if may_decide and plans.is_open(call.store, call.team, shown):
+    if may_decide and team.state != "closed" and plans.is_open(call.store, call.team, shown):
         call.next_step = steps.decide(shown.id)
     return _with_replacement(shown.to_json(), plans.replacement(call.store, call.team, shown))
 

@@ -205,7 +205,7 @@ def _show(call: Call, task: str, short: bool) -> Any:
         from teams_cli.tasks import editing
 
         call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_shown))
-        if current.status == IN_REVIEW:
+        if current.status == IN_REVIEW and team.state != "closed":
             from teams_cli.tasks import claims, reviews
             from teams_cli.views import steps
 

@@ -187,7 +187,14 @@ def unread_mail(call: Call) -> dict[str, Any]:
     messages = fitting(mailbox.messages(unread_numbers[:MOST_AT_ONCE]))
     call.once_shown(lambda: mailbox.mark_read({message.number for message in messages} - call.left_out))
     team = call.load_team()
-    documents = [{**message.to_document(), "next": mail.step_after(call.store, team, message)} for message in messages]
+    documents = [
+        {
+            **message.to_document(),
+            "message": mail.true_text(call.store, team.name, message),
+            "next": mail.step_after(call.store, team, message),
+        }
+        for message in messages
+    ]
     has_next_step = call.next_step or any(document["next"] for document in documents)
     if not has_next_step:
         call.try_to(call.set_next_step)  # the messages count, so a failure here is only reported

@@ -21,7 +21,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from teams_cli.store.pace import Alarm
 
@@ -218,17 +218,17 @@ def _claim_offer(task_id: str) -> str:
     return f"; it is free: teams claim-task {task_id}"
 
 
-def without_offers(notices: Sequence[Message]) -> list[str]:
-    """Return the texts of the *notices*, without the offer to claim a lost task again if another notice says that
-    somebody has taken it.
+def without_offer(store: Store, team: str, notice: Message) -> str:
+    """Return the text of the *notice* that a task was lost. If its reader can't claim the task now, because somebody
+    else has it or it has ended, the text is without the offer to claim it.
     """
-    taken = {task_id for event, task_id in (notice.event_and_task for notice in notices) if event == Event.TASK_TAKEN}
-    texts = []
-    for notice in notices:
-        _, task_id = notice.event_and_task
-        text = notice.message
-        texts.append(text.replace(_claim_offer(task_id), "") if task_id in taken else text)
-    return texts
+    _, task_id = notice.event_and_task
+    try:
+        task = tasks.get(store, team, task_id)
+    except errors.TeamsError:
+        return notice.message
+    is_free = task.status == "pending" and task.assignee in (None, notice.to)
+    return notice.message if is_free else notice.message.replace(_claim_offer(task_id), "")
 
 
 def note_expiry(store: Store, team: Team, before: Task, task: Task) -> None:

@@ -235,7 +235,7 @@ def _mail(store: Store, team: Team, name: str, subjects_shown: set[str], once_sh
         "unhandled": unhandled[:_WAITING],
         "unhandledCount": len(unhandled),
         "toAnswer": next((m.about for m in messages if m.about and m.about.startswith("ask-")), None),
-        "news": leases.without_offers(news),
+        "news": [mail.true_text(store, team.name, notice) for notice in news],
     }
 
 

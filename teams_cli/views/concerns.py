@@ -352,7 +352,7 @@ class Lookout:
         repeats_a_fact = message.from_ == SYSTEM and message.about in reported
         if was_shown or repeats_a_fact or mail.is_outdated(self.store, self.team, self.caller.name, message):
             return None
-        return {**message.to_document(), "next": step}
+        return {**message.to_document(), "message": mail.true_text(self.store, self.team, message), "next": step}
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
         """Return whether the wait can go on, because none of the *messages* has to end it. A message need not end the

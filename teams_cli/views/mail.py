@@ -80,7 +80,7 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
     ]
     if notices:
         once_shown(lambda: _note_shown(store, team, name, shown_to, {notice.id for notice in notices}))
-    return "\n".join(map(_on_one_line, _true_texts(notices)))
+    return "\n".join(_on_one_line(true_text(store, team, notice)) for notice in notices)
 
 
 def _unread_mail(
@@ -132,8 +132,8 @@ def _unread_mail(
     if not_whole := len(mail) - len(whole_mail):
         lines.append(in_team(f"{not_whole} unread: teams read-messages"))
     news = [
-        _with_step(store, team, notice, _shortened(notice, body), in_team)
-        for body, notice in zip(_true_texts(new_notices), new_notices, strict=True)
+        _with_step(store, team, notice, _shortened(notice, true_text(store, team.name, notice)), in_team)
+        for notice in new_notices
     ]
     if len(notices) > _MOST_SHOWN:
         news.append(f"{len(notices) - _MOST_SHOWN} more: teams read-messages")
@@ -142,15 +142,13 @@ def _unread_mail(
     return lines, bool(not_whole)
 
 
-def _true_texts(notices: list[Message]) -> list[str]:
-    """Return the texts of the notices. If one notice says that a task was lost and another that somebody has taken it,
-    the offer to claim the task again is removed.
-    """
-    if len(notices) < 2:  # then `leases` need not be imported
-        return [notice.message for notice in notices]
+def true_text(store: Store, team: str, message: Message) -> str:
+    """Return the text of the message. If it is a notice that a task was lost, it offers the task only if it is free."""
+    if message.from_ != SYSTEM or message.event_and_task[0] not in (Event.TASK_LOST, Event.TASK_RELEASED):
+        return message.message
     from teams_cli.tasks import leases
 
-    return leases.without_offers(notices)
+    return leases.without_offer(store, team, message)
 
 
 def was_shown(agent: presence.Agent, message: Message) -> bool:
@@ -166,9 +164,13 @@ def asks_for_something(store: Store, team: Team, message: Message) -> bool:
 
 
 def step_after(store: Store, team: Team, message: Message) -> str | None:
-    """Return the command with which the reader should react to the message; None if reading is enough."""
+    """Return the command with which the reader should react to the message; None if reading is enough, or nothing can
+    be done any more.
+    """
     from teams_cli.views import steps
 
+    if team.state == "closed" or is_outdated(store, team.name, message.to, message):
+        return None
     subject = subject_of(store, team.name, message.about or "")
     return steps.after_message(message.to_document(), team.leader, subject)
 

@@ -108,3 +108,42 @@ def test_an_edit_ends_the_wait_of_the_assignee_only_if_the_task_is_ready(cli: Cl
     cli.ok("update-task", "3", "--append", "and faster", agent="lea")
     (edit,) = ended(begin(cli, "mia"))["messages"]
     assert edit["message"] == "lea edited task-3 (three): added: and faster"
+
+
+def test_a_lost_task_is_offered_only_while_it_is_free(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    offer = "; it is free: teams claim-task task-1"
+    cli.ok("release-task", "1", "--reason", "too slow", "--force", agent="lea")
+    assert offer in cli("wait", "--timeout", "0", agent="bob").stdout
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("release-task", "1", "--reason", "too slow", "--force", agent="lea")
+    cli.ok("update-task", "1", "--owner", "mia", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="bob").stdout
+    assert "task-1 (one) is no longer yours: lea released it (too slow)." in said and offer not in said
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("release-task", "1", "--reason", "too slow", "--force", agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    for words in (("brief",), ("wait", "--message", "--timeout", "1")):
+        said = cli(*words, agent="mia").stdout
+        assert "task-1 (one) is no longer yours: lea released it (too slow)." in said and offer not in said
+        cli.ok("update-task", "1", "--status", "pending", agent="human")
+        cli.ok("claim-task", "1", agent="mia")
+        cli.ok("release-task", "1", "--reason", "too slow", "--force", agent="lea")
+        cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+
+
+def test_no_command_follows_what_nobody_can_do_any_more(cli: Cli) -> None:
+    """A former reviewer is not sent to the review, and nobody in a closed team to a change."""
+    in_progress(cli, "bob", "one")
+    cli.ok("update-task", "1", "--review-by", "mia", agent="lea")
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    cli.ok("update-task", "1", "--review-by", "lea", agent="lea")
+    said = cli("read-messages", agent="mia").stdout
+    assert "waits for your review" in said and "review-task" not in said
+    cli.ok("send-message", "bob", "well?", agent="lea")
+    cli.ok("close-team", "--force", agent="lea")
+    for words in (("show-task", "1"), ("show-plan", "1"), ("read-messages",)):
+        for agent in ("lea", "bob", "mia"):
+            said = cli(*words, agent=agent).stdout
+            assert not re.search(r"next: |\(teams (approve|review|reply)", said), said
