@@ -209,7 +209,7 @@ def _show(call: Call, task: str, short: bool) -> Any:
             from teams_cli.tasks import claims, reviews
             from teams_cli.views import steps
 
-            if reviews.reviews(team, current, call.agent, call.known_caller.config):
+            if call.agent in reviews.reviewers(team, current, call.known_caller.config):
                 may_claim = claims.may_claim(team, call.known_caller)
                 call.next_step = steps.review(current.id, may_claim, call.agent == team.leader)
     return document

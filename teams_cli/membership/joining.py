@@ -117,9 +117,9 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
     earlier = team.find(draft.agent_id)
     if earlier and earlier.active:
         if draft.role != earlier.role:
+            leave = "" if earlier.agent_id == team.leader else ", or leave and join again"  # the leader can't leave
             raise errors.AlreadyExists(
-                f"{earlier.agent_id} is in team {team.name} as {earlier.role} already",
-                "Choose another name, or leave and join again.",
+                f"{earlier.agent_id} is in team {team.name} as {earlier.role} already", f"Choose another name{leave}."
             )
         verify(team, requester)
         return team

@@ -380,7 +380,7 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
         if task.status == IN_REVIEW:
             from teams_cli.tasks import reviews
 
-            reviewer = reviews.asked(standing.team, task, standing.caller.config)[0].to
+            reviewer = reviews.reviewers(standing.team, task, standing.caller.config)[0]
             hint = f"Ask {reviewer} to reject it first: teams send-message {reviewer} WHY"
         elif task.status == edit.status:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"

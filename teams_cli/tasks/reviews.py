@@ -114,7 +114,8 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
             f"{task.id} is {assigning.state_of(task)}, not in review", f"See: teams show-task {task.id}"
         )
     if task.owner == standing.name:
-        raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
+        names = text.listed(reviewers(standing.team, task, standing.caller.config))
+        raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {names}.")
     if not may_review(task, standing):
         raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", f"See: teams show-task {task.id}")
 
@@ -143,25 +144,28 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
     return task.review_by in roles.lineage(member.role, team, config)
 
 
+def reviewers(team: Team, task: Task, config: Config | None) -> list[str]:
+    """Return who is asked to review the task: the human, or the members that review it. If there is no such member, it
+    is the leader.
+    """
+    if task.review_by == HUMAN:
+        return [HUMAN]
+    return [name for name in team.active_names() if reviews(team, task, name, config)] or [team.leader]
+
+
 def for_person(tasks_of_team: Iterable[Task]) -> list[Task]:
     """Return the tasks among *tasks_of_team* that wait for the human's review."""
     return [task for task in tasks_of_team if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices that ask the reviewers of the task for a review. If no member can review the task, the leader
-    is asked.
-    """
-    if task.review_by == HUMAN:
-        reviewers = [HUMAN]
-    else:
-        reviewers = [name for name in team.active_names() if reviews(team, task, name, config)] or [team.leader]
+    """Return the notices that ask the reviewers of the task for a review."""
     commit = f", commit {task.submitted[:10]}" if task.submitted else ""
     head = f"{task.named} by {task.owner} waits for your review{commit}"
     described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
     notice = task.notice("", "", Event.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
     notices = []
-    for name in reviewers:
+    for name in reviewers(team, task, config):
         # The member that created the task knows the description.
         task_in_words = f"\ntask: {described}" if described and name != task.created_by else ""
         body = f"{head}{task_in_words}{_result(task)}"
@@ -209,9 +213,9 @@ def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices
     """
     requests = asked(team, task, config)
     former_requests = asked(team, before, config)
-    reviewers = {request.to for request in requests}
+    present_reviewers = {request.to for request in requests}
     former_reviewers = {request.to for request in former_requests}
-    staying_reviewers = reviewers & former_reviewers
+    staying_reviewers = present_reviewers & former_reviewers
     # Edits under one claim may name a reviewer again whom an earlier edit removed, so each edit has uids of its own.
     # The *notices* have such uids already.
     uid_end = os.urandom(4).hex()
@@ -228,7 +232,7 @@ def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices
         if request.to not in {*former_reviewers, by}:
             all_notices.append(request.having(uid=f"{request.uid}-{uid_end}"))
     for request in former_requests:
-        if request.to not in {*reviewers, by}:
+        if request.to not in {*present_reviewers, by}:
             body = f"{task.named} no longer waits for your review: {by} chose {task.review_by}"
             uid = f"withdrawn-{request.uid}-{uid_end}"
             all_notices.append(_withdrawal(request, body, uid, by))

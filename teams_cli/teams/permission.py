@@ -127,7 +127,7 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
         is_defined = roles.definition_of(undefined, team, caller.config) is not None
         raise errors.NotAllowed(
             f"the role {undefined!r} {'extends itself' if is_defined else 'is not defined'}, so it may change nothing",
-            "See: teams define-role; or teams leave-team",
+            "A leader or the human defines it (teams define-role). To leave: teams leave-team",
         )
     who = "the human" if role == HUMAN else f"a {role}"
     hint = _hint_for_denied(role, operation, team, caller.config)
@@ -205,17 +205,17 @@ class Caller:
 
 
 def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
-    member = team.find(caller.name)
+    member, join = team.find(caller.name), f"teams join-team {team.name} --as {caller.name}"
+    is_closed = team.state == "closed"  # then nobody can join
     if member is None:
         return errors.NotAllowed(
             f"{caller.name} is not a member of team {team.name}, so it may not {operation}",
-            f"Join first: teams join-team {team.name} --as {caller.name}",
+            "The team is closed." if is_closed else f"Join first: {join}",
         )
     if member.stopped_by:
         return errors.NotAllowed(f"{caller.name} was shut down ({member.stopped_by})", "Join under another name.")
-    return errors.NotAllowed(
-        f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
-    )
+    hint = "The team is closed: you are done." if is_closed else f"Join again: {join}"
+    return errors.NotAllowed(f"{caller.name} left team {team.name}", hint)
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
@@ -228,9 +228,12 @@ def _hint_for_denied(role: str, operation: str, team: Team | None, config: Confi
         is_refused_by_rule = role in roles.may(operation)  # then the operation itself is right for the role
         return hint if is_refused_by_rule else roles.INSTEAD.get(operation, hint)
     # In these cases nobody can do it, or can be asked for it.
-    if team is None or team.state == "closed" or not allowed or operation == "send-message":
+    can_ask = operation != "send-message" and verdict(role, "send-message", team, config) != "deny"
+    if team is None or team.state == "closed" or not can_ask:
         return hint
-    return f"{hint} Ask the leader for it: teams send-message {team.leader} TEXT"
+    if LEADER in allowed:
+        return f"{hint} Ask the leader for it: teams send-message {team.leader} TEXT"
+    return f"{hint} Ask for it: teams send-message {HUMAN} TEXT" if HUMAN in allowed else hint
 
 
 def _allowed_roles(operation: str, team: Team | None, config: Config | None) -> list[str]:

@@ -242,16 +242,21 @@ class Leading:
         return {key: fact("kept", assigned[0].id, text, steps.unassign(ids))}
 
     def _waiting_in_vain(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that perhaps nobody is left for the ready tasks: all that may claim them may have ended."""
+        """Return the fact that perhaps nobody is left for the ready tasks. All that may claim them have left, or may
+        have ended.
+        """
         counts = overview.counts
         if counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW) or not overview.ready:
             return {}
         members = {name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)}
         is_for_all = overview.free or any(task.assignee is None for task in overview.ready)
         claimants = members if is_for_all else {task.assignee or "" for task in overview.ready}
-        if not claimants or len(sessions.that_may_have_ended(self.store, self.team, claimants)) < len(claimants):
+        left_at = [member.left_at for member in self.team.members if member.left_at]
+        if not (claimants or left_at):  # the first member has yet to join
             return {}
-        newest = max(task.created_at for task in overview.ready)
+        if len(sessions.that_may_have_ended(self.store, self.team, claimants)) < len(claimants):
+            return {}
+        newest = max([*(task.created_at for task in overview.ready), *(() if claimants else left_at)])
         if (remaining := _ABSENT - seconds_since(newest, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return {}
@@ -259,8 +264,11 @@ class Leading:
         key = f"in-vain:{','.join(ids)}"
         if key in reported:
             return {key: None}
-        text = f"perhaps nobody is left for {listed(ids, _NAMED)}; notified that all work is done: "
-        text += listed(sorted(claimants), _NAMED)
+        if claimants:
+            text = f"perhaps nobody is left for {listed(ids, _NAMED)}; notified that all work is done: "
+            text += listed(sorted(claimants), _NAMED)
+        else:
+            text = f"nobody is left for {listed(ids, _NAMED)}: all members have left or were shut down"
         return {key: fact("unattended", ids[0], text, steps.IF_NOBODY_IS_LEFT)}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:

@@ -23,7 +23,6 @@ _MOST_NAMED = 3
 """The maximum number of tasks or members that a phrase names."""
 _SILENT = 60.0
 """A silence of fewer seconds is not mentioned."""
-_NOBODY_JOINED = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
@@ -46,7 +45,14 @@ def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
     except errors.TeamsError:  # the wait itself says what is wrong
         return ""
     standing = standing_of(team, caller)
-    return _NOBODY_JOINED if standing and standing.leads and not _others(team, caller.name) else ""
+    return _nobody(team, caller.name) if standing and standing.leads and not _others(team, caller.name) else ""
+
+
+def _nobody(team: Team, reader: str) -> str:
+    """Return a phrase that says that the team has no member but the *reader*, and how it gets one."""
+    had_members = any(member.agent_id != reader for member in team.members)
+    who = "no member is left" if had_members else "no member has joined yet"
+    return f"{who} (start one: teams run-agent PROMPT --detach; others join with: teams join-team {team.name})"
 
 
 def of_all(store: Store, team_name: str) -> str:
@@ -167,7 +173,7 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
         seen_at, name = max((_last_heard_of(store, team, member), member.agent_id) for member in others)
         last_heard = f"last seen: {name}, {length(seconds_since(seen_at, store.now()))} ago"
     else:
-        last_heard = _NOBODY_JOINED
+        last_heard = _nobody(team, reader)
     return f"Nobody has a task: {', '.join(counts)}; {last_heard}"
 
 

@@ -125,7 +125,7 @@ def to_review(store: Store, team: Team, caller: Caller) -> list[str]:
         return []
     from teams_cli.tasks import reviews  # most teams have no reviews
 
-    return [task.id for task in in_review if reviews.reviews(team, task, caller.name, caller.config)]
+    return [task.id for task in in_review if caller.name in reviews.reviewers(team, task, caller.config)]
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:

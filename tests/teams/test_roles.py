@@ -374,3 +374,17 @@ def test_the_user_may_define_a_built_in_role_by_its_short_name(cli: Cli) -> None
     assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
     cli.ok("create-task", "find", "--require", "search", agent="lea")
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-1"
+
+
+def test_a_refused_member_is_sent_only_to_who_may_do_it_and_can_be_asked(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("define-role", "mute", "--deny", "send-message", agent="lea")
+    cli.ok("join-team", "--role", "mute", agent="eve")
+
+    def hint(agent: str, *words: str) -> str:
+        return cli(*words, agent=agent).stderr.splitlines()[1].strip()
+
+    assert hint("bob", "create-task", "one").endswith(" Ask the leader for it: teams send-message lea TEXT")
+    assert hint("bob", "skip-question", "1") == "Allowed to: human. Ask for it: teams send-message human TEXT"
+    assert hint("eve", "create-task", "one") == "Allowed to: team-leader, task-manager, human."
+    assert hint("lea", "join-team", "--role", "team-member") == "Choose another name."

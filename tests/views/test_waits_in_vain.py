@@ -10,6 +10,7 @@ from teams_cli.clock import later, rfc3339
 from teams_cli.store.contract import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence
+from teams_cli.teams.teams import TEAM, Team
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, in_progress
 from tests.support.shop import CHECK, Shop, shop
 from tests.support.waits import until
@@ -164,6 +165,38 @@ def test_the_leader_is_told_that_nobody_may_be_left_for_a_late_task(cli: Cli) ->
     assert refused.stderr.endswith("\n  Choose one of bob, mia.\n")
     refused = cli("update-task", "2", "--status", "cancelled", agent="lea")
     assert refused.stderr.endswith("A team can be closed with open tasks, too: teams close-team\n")
+
+
+def test_the_leader_is_told_that_all_members_have_left(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--review-by", "mia", agent="lea")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    for name in ("bob", "mia"):
+        cli.ok("leave-team", agent=name)
+    for _ in range(2):  # the task waits for the leader now, also once its message was read
+        review = "teams review-task task-2 --accept --wait 540, or teams review-task task-2 --reject WHY --wait 540"
+        assert cli.ok("brief", agent="lea")["next"] in (review, "teams read-messages")
+        cli.ok("read-messages", agent="lea")
+    assert cli.ok("brief", agent="lea")["next"] == review
+    cli.ok("review-task", "2", "--accept", agent="lea")
+    then = rfc3339(later(cli.store().now(), -61))
+    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(created_at=then))
+    answer = cli("wait", "--needed", "--timeout", "0", agent="lea")
+    assert answer.status == 14 and "no member is left (start one: teams run-agent PROMPT --detach; " in answer.stderr
+
+    def left_before(team: Team) -> Team:
+        members = [member.having(left_at=then) if member.left_at else member for member in team.members]
+        return team.having(members=members)
+
+    update(cli.store(), ALPHA, TEAM, ALPHA, left_before)
+    assert cli("wait", "--needed", "--timeout", "60", agent="lea").stdout.endswith(
+        "nobody is left for task-1: all members have left or were shut down\n"
+        "next: teams run-agent PROMPT --detach, or teams close-team\n"
+    )
+    cli.ok("close-team", agent="lea")
+    for words in (("wait", "--message"), ("read-messages",)):
+        assert cli(*words, agent="bob").stderr.endswith("\n  The team is closed: you are done.\n")
 
 
 def test_at_the_end_only_what_was_asked_needs_an_answer(cli: Cli) -> None:
