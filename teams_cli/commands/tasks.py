@@ -127,6 +127,8 @@ def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
                 unaware = ended
             if unaware:
                 document["mayNotWork"] = unaware
+                if team.leader != call.agent and not call.known_caller.is_human:
+                    call.words = lambda created: words_of_created(created, leads=False)
 
     call.try_to(add_warnings)  # the tasks are created, whatever comes of this
     return documents
@@ -310,9 +312,9 @@ def _status(task: dict[str, Any]) -> str:
     return "blocked" if task["status"] == "pending" and task["blocked"] else str(task["status"])
 
 
-def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+def words_of_created(task: dict[str, Any] | list[dict[str, Any]], leads: bool = True) -> Parts:
     """Show a new task with its requirements, such as its check and reviewer, and the member that is notified of it. The
-    requirements of several tasks are only named.
+    requirements of several tasks are only named. A reader that *leads* may start agents and close the team.
     """
     created = task if isinstance(task, list) else [task]
     in_full = not isinstance(task, list)
@@ -329,7 +331,8 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
         from teams_cli.views import steps
 
         remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
-        lines.append(f"{remark}. To ask: teams send-message NAME TEXT; without an answer: {steps.IF_NOBODY_IS_LEFT}")
+        otherwise = steps.IF_NOBODY_IS_LEFT if leads else "teams send-message leader TEXT"
+        lines.append(f"{remark}. To ask: teams send-message NAME TEXT; without an answer: {otherwise}")
     return [*lines, *_bottleneck_line(created), *_joining_line(created)]
 
 

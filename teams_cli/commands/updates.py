@@ -30,7 +30,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     """Change one task or several. With *next*, also claim the next task, and wait up to *wait* seconds for it."""
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
-        raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
+        raise errors.WrongUsage("--next needs --status completed or failed", "Leave out --next, or give the status.")
     refuse_wait_alone(next, wait)
     edit = changes.Edit(
         block=list(values.pop("blocked_by")),

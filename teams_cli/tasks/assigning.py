@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _AT_WORK_WITHIN = 300.0
 """How many seconds after its last sign of life an owner is still said to be at work."""
+REPEAT = "repeat the command with"
+"""Stands for a command with more options than a hint can repeat."""
 _LOOK_AGAIN_AFTER = 1.0
 """Seconds until a wait rechecks a task whose assignee is lost, if this process may not free the task."""
 
@@ -159,6 +161,11 @@ def how_to_claim(store: Store, task: Task, standing: Standing) -> str:
     return f"Claim it: teams claim-task {task.id}"
 
 
+def how_to_review(task: Task) -> str:
+    """Return the sentence that says how the work on the task is accepted or returned."""
+    return f"It is in review: teams review-task {task.id} --accept, or teams review-task {task.id} --reject WHY"
+
+
 def refuse_stranger(store: Store, task: Task, standing: Standing) -> None:
     """Refuse a caller who does not own the task.
 
@@ -188,11 +195,8 @@ def refuse_stranger(store: Store, task: Task, standing: Standing) -> None:
     if task.owner is None:
         raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", how_to_reopen(task, standing))
     hint = "Only its owner sets its status and result."
-    if task.status == IN_REVIEW:
-        from teams_cli.tasks import reviews
-
-        if reviews.may_review(task, standing):
-            hint = reviews.how_to_review(task)
+    if task.status == IN_REVIEW and standing.caller.is_human:  # who may always review
+        hint = how_to_review(task)
     raise errors.NotAllowed(f"{task.id} is {task.owner}'s", hint)
 
 

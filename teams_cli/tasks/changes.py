@@ -12,7 +12,7 @@ from teams_cli.names import id_of
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store, update, update_all
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
-from teams_cli.tasks.assigning import how_to_reopen, refuse_stranger, refuse_taking, state_of
+from teams_cli.tasks.assigning import REPEAT, how_to_reopen, refuse_stranger, refuse_taking, state_of
 from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.tasks import COMPLETION_ASKED, EDITABLE, FINISHED, IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
@@ -306,7 +306,7 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     if edit.status or edit.result is not None or edit.attaches_files or edit.completes_later:
         changed = _with_status(store, changed, edit, standing)
     if edit.owner:
-        changed = _with_owner(store, changed, edit.owner, standing, edit.force)
+        changed = _with_owner(store, changed, edit.owner, standing, edit)
     if edit.unassign:
         if changed.assignee != standing.name:
             _refuse_no_assigner(changed, standing)
@@ -351,9 +351,7 @@ def _hint_for_leader(task: Task, edit: Edit, standing: Standing) -> str:
     if edit.status == "cancelled":
         return "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
     if task.status == IN_REVIEW:
-        from teams_cli.tasks import reviews
-
-        return reviews.how_to_review(task)
+        return assigning.how_to_review(task)
     if edit.status == "pending" and task.status == "pending":
         return "It is pending already."
     if edit.status == "pending" and task.status == IN_PROGRESS:
@@ -484,9 +482,9 @@ def _refuse_too_early(store: Store, team: Team, task: Task) -> None:
     raise errors.TaskBlocked(why, ". ".join(steps))
 
 
-def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:
+def _with_owner(store: Store, task: Task, owner: str, standing: Standing, edit: Edit) -> Task:
     """Return the task handed over to the member *owner* under a new claim or, if it is pending, assigned to *owner*.
-    With *force*, hand it over even if its present owner is at work.
+    If the *edit* has `force`, hand it over even if its present owner is at work.
     """
     if task.status == IN_PROGRESS and task.owner == owner:
         return task
@@ -506,8 +504,10 @@ def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force:
         blocker_ids = ", ".join(blocker.id for blocker in blockers)
         raise errors.TaskBlocked(f"{task.id} is blocked by {blocker_ids}", "Wait until they are completed.")
     assigning.refuse_unskilled(team, task, owner, standing.caller.config)
-    if not force:
-        refuse_taking(store, team, task, standing.caller, f"teams update-task {task.id} --owner {owner}")
+    if not edit.force:
+        sets_more = edit.changes_fields or edit.status or edit.result is not None or edit.reason
+        command = REPEAT if sets_more else f"teams update-task {task.id} --owner {owner}"
+        refuse_taking(store, team, task, standing.caller, command)
     return leases.claimed_by(store, team, task, owner, f"handed over by {standing.name}")
 
 

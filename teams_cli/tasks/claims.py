@@ -209,7 +209,8 @@ def release(
         if task.owner != name and not (standing.leads or standing.manages):
             raise errors.NotAllowed(f"{task.id} belongs to {task.owner}", f"Ask {task.owner} or the leader.")
         if not force:
-            refuse_taking(store, team, task, standing.caller, f"teams release-task {task.id}")
+            command = assigning.REPEAT if reason else f"teams release-task {task.id}"
+            refuse_taking(store, team, task, standing.caller, command)
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         notice = _release_notice(team, task, name, reason)

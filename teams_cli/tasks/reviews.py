@@ -116,20 +116,10 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
     if task.owner == standing.name:
         names = text.listed(reviewers(standing.team, task, standing.caller.config))
         raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {names}.")
-    if not may_review(task, standing):
-        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", f"See: teams show-task {task.id}")
-
-
-def may_review(task: Task, standing: Standing) -> bool:
-    """Whether the caller may end the review of a task that is in review."""
     if standing.leads or standing.caller.is_human:
-        return task.owner != standing.name
-    return reviews(standing.team, task, standing.name, standing.caller.config)
-
-
-def how_to_review(task: Task) -> str:
-    """Return the sentence that says how the work on the task is accepted or returned."""
-    return f"It is in review: teams review-task {task.id} --accept, or teams review-task {task.id} --reject WHY"
+        return
+    if not reviews(standing.team, task, standing.name, standing.caller.config):
+        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", f"See: teams show-task {task.id}")
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:

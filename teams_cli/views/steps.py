@@ -304,6 +304,8 @@ def work(brief: Document) -> str | None:
         if own_tasks and all(task["hasResult"] for task in own_tasks):
             return WAIT_TO_WORK
         return _unblock(own_tasks[0]) if own_tasks else None
+    if task["inVain"]:
+        return _unblock(task)
     if task["plan"] == "proposed":
         return WAIT_A_WHILE
     if task["plan"] == "rejected":

@@ -74,7 +74,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
         awaited = [blocker for blocker in blockers if blocker.status != "completed"]
         if has_result:
             predecessors = [by_id[key] for key in task.waits_for if key in by_id]
-            awaited = [each for each in predecessors if each.status not in tasks.FINISHED]
+            awaited = [each for each in predecessors if each.status != "completed"]
+        in_vain = [each.id for each in awaited if each.status in tasks.FINISHED]
         status, plan_id = plan_of(task, all_plans)
         expires_at = leases.expires_at(store, task)
         seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
@@ -84,8 +85,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "leaseExpiresAt": expires_at,
             "leaseSeconds": seconds_left,
             "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
-            "waitsFor": [each.id for each in awaited],
-            "inVain": [each.id for each in awaited if each.status in tasks.FINISHED],
+            "waitsFor": [each.id for each in awaited if not (has_result and each.id in in_vain)],
+            "inVain": in_vain,
             "toDoFirst": dependencies.pending_for_owner(store, team.name, task) if awaited else None,
             "hasResult": has_result,
             "results": [

@@ -17,6 +17,9 @@ def test_the_leader_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) -
             r"teams: bob is at work on task-1: last seen [\d.]+ (s|min) ago; nothing was changed\n", refused
         )
         assert refused.endswith(f"teams {' '.join(words)} --force\n".replace(" 1", " task-1"))
+    more = (("release-task", "1", "--reason", "too slow"), ("update-task", "1", "--owner", "mia", "--append", "more"))
+    for words in more:  # a command without the other options would lose them
+        assert cli(*words, agent="lea").stderr.endswith(", and notify bob: repeat the command with --force\n")
     waiting = begin(cli, "bob")
     handed = cli.ok("update-task", "1", "--owner", "mia", "--force", agent="lea")
     assert (handed["owner"], handed["claim"]) == ("mia", 2)

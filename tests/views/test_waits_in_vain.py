@@ -140,6 +140,10 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
     said = cli("create-task", "--from", "-", agent="lea", stdin=b"[{title: four, for: bob}]").stdout
     assert "\nnotified that all work is done, and may have ended: bob. To ask: " in said and "\nnotified: " not in said
+    cli.ok("join-team", "--role", "task-manager", agent="max")  # who may neither start agents nor close the team
+    said = cli("create-task", "five", "--for", "bob", agent="max").stdout
+    assert said.endswith(" To ask: teams send-message NAME TEXT; without an answer: teams send-message leader TEXT\n")
+    cli.ok("leave-team", agent="max")
     rows = cli("list-agents", "--json", agent="lea").json["agents"]
     assert [row["name"] for row in rows if row.get("mayHaveEnded")] == ["bob", "mia", "tom"]
     assert cli("list-agents", agent="lea").stdout.count("may have ended") == 3
