@@ -135,30 +135,34 @@ def free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> 
         return
 
 
+def may_reopen(task: Task, standing: Standing) -> bool:
+    """Return whether the caller may reopen the task, once it has ended."""
+    return standing.manages or (task.owner == standing.name and not standing.leads)
+
+
 def how_to_reopen(task: Task, standing: Standing) -> str:
     """Return the sentence that says how the *task*, which has ended, is reopened: the command, if the caller may run
     it, or else who may.
     """
-    is_own = task.owner == standing.name and not standing.leads
-    if standing.manages or is_own:
+    if may_reopen(task, standing):
         return f"Reopen it: teams update-task {task.id} --status pending"
     owner = f"{task.owner}, " if standing.team.member(task.owner or "") else ""
     more = " For more work: teams create-task TITLE" if standing.leads else ""
     return f"Only {owner}a task-manager or the human reopens it.{more}"
 
 
-def how_to_claim(store: Store, task: Task, standing: Standing) -> str:
-    """Return the sentence that says how the caller gets the pending *task*: the command, or why it can't."""
+def how_to_claim(store: Store, task: Task, standing: Standing) -> tuple[bool, str]:
+    """Return whether the caller can claim the pending *task*, and a sentence that says how, or why not."""
     team = standing.team
     if task.assignee not in (None, standing.name):
-        return f"It is assigned to {task.assignee}, who has to claim it."
+        return False, f"It is assigned to {task.assignee}, who has to claim it."
     if standing.caller.is_human:
-        return f"A member has to do it. If nobody needs it: teams update-task {task.id} --status cancelled"
+        return False, f"A member has to do it. If nobody needs it: teams update-task {task.id} --status cancelled"
     if roles.verdict(standing.role, "claim-task", team, standing.caller.config) == "deny":
-        return "A member has to claim it."
+        return False, "A member has to claim it."
     if dependencies.open_blockers(task, dependencies.stored(store, team.name)):
-        return "It is blocked. To wait for work: teams wait --claim"
-    return f"Claim it: teams claim-task {task.id}"
+        return False, "It is blocked. To wait for work: teams wait --claim"
+    return True, f"Claim it: teams claim-task {task.id}"
 
 
 def how_to_review(task: Task) -> str:
@@ -177,11 +181,11 @@ def refuse_stranger(store: Store, task: Task, standing: Standing) -> None:
     name = standing.name
     if task.owner == name:
         return
-    claim = how_to_claim(store, task, standing) if task.status == "pending" else ""
+    can_claim, claim = how_to_claim(store, task, standing) if task.status == "pending" else (False, "")
     if task.was_claimed_by(name):
         last = task.notes[-1]
         reason = f" ({last.what}: {last.reason})" if last.reason else ""
-        if claim.startswith("Claim it"):
+        if can_claim:
             advice = f"teams claim-task {task.id}, and complete it again"
         else:
             has_it = task.owner if task.status in (IN_PROGRESS, IN_REVIEW) else task.assignee

@@ -110,7 +110,7 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
         hint, standing = _CLAIM_ANOTHER, standing_of(team, caller)
         if task.status in ("failed", "cancelled") and standing:
             reopen = assigning.how_to_reopen(task, standing)
-            hint = f"{reopen} {_CLAIM_ANOTHER}" if reopen.endswith(".") else reopen
+            hint = reopen if assigning.may_reopen(task, standing) else f"{reopen} {_CLAIM_ANOTHER}"
         raise errors.WrongState(f"{task.id} is {assigning.state_of(task)}", hint)
     if why := why_used_up(task, task.attempts):
         raise errors.WrongState(f"{task.id} was {why}", _CLAIM_ANOTHER)
@@ -293,7 +293,7 @@ def heartbeat(
             state = f"{task.status} by {task.owner}" if task.owner else task.status
             hint = f"See: teams show-task {task.id}"
             if task.status == "pending":
-                hint = assigning.how_to_claim(store, task, standing)
+                _, hint = assigning.how_to_claim(store, task, standing)
             raise errors.StaleClaim(f"{task.id} is not in progress by {name}: it is {state}", hint)
         if seconds is None and not task.in_grace and leases.seconds_left(store, task) > lease_length:
             return task  # an earlier `--for` gave it a longer lease
