@@ -97,7 +97,7 @@ class Settings:
         if self.servers and NAME in document.get(self.servers, {}):
             raise name_taken(path)
         for place, value in self._additions(path, document, ours):
-            text = json_edits.with_member(text or "{}\n", place, value)
+            text = json_edits.with_member(text, place, value)
         return _bytes_of(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
@@ -110,10 +110,9 @@ class Settings:
                 raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
             yield ("hooks", event, len(entries)), entry
         if self.allowed:
-            rules = _value_at(document, _ALLOWED)
-            if not isinstance(rules, list | None):
+            rules = document.get("permissions", {}).get("allow", [])
+            if not isinstance(rules, list):
                 raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
-            rules = rules or []
             missing = [rule for rule in self.allowed if rule not in rules]
             for number, rule in enumerate(missing, len(rules)):
                 yield (*_ALLOWED, number), rule

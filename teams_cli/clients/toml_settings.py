@@ -59,16 +59,19 @@ class Toml:
         if not ours.server:
             return data or b""
         entry = ours.client.server_entry(ours.server)
-        servers = document.setdefault("mcp_servers", {})
-        if not isinstance(servers, dict) or own_entries.NAME in servers:
+        if own_entries.NAME in _servers(document):
             raise name_taken(path)
         block = f"{_BEGIN}\n[mcp_servers.{own_entries.NAME}]\n{lines(entry)}{_END}\n"
         whole = data or b""
         if whole:
             whole += b"\n" if whole.endswith(b"\n") else b"\n\n"  # an empty line before the block
         whole += block.encode()
-        servers[own_entries.NAME] = entry  # now *document* is what the whole file must contain
-        if not _is_same(_read(path, whole), document):
+        wanted_document = {**document, "mcp_servers": {**_servers(document), own_entries.NAME: entry}}
+        try:
+            is_right = _is_same(_loads(whole.decode()), wanted_document)
+        except ValueError:  # such as an inline table, which is closed
+            is_right = False
+        if not is_right:
             raise errors.DamagedRecord(
                 f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME]."
             )

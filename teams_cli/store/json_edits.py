@@ -58,8 +58,11 @@ def has_comments(text: str) -> bool:
 
 def with_member(text: str, path: Path, value: Any) -> str:
     """Return the text with *value* added at the *path*, where there must be no value yet. Missing objects and lists
-    along the path are created. If the path ends with a number, the value is put at the end of a list.
+    along the path are created. If the path ends with a number, the value is put at the end of a list. A text without
+    any value, such as an empty file or one of comments alone, first gets an empty object at its end.
     """
+    if not without_comments(text).strip():
+        text = f"{text.rstrip()}\n{{}}\n".lstrip()
     bare = without_comments(text)
     start = _after_blanks(bare, 0)
     for depth, key in enumerate(path):

@@ -38,6 +38,18 @@ def test_settings_of_a_fresh_home_are_made_and_removed(home: Home) -> None:
         assert home.change("uninstall", client)["changed"] is False
 
 
+@pytest.mark.parametrize(
+    ("client", "text"), [("claude", "\n"), ("gemini", " \r\n"), ("gemini", "// mine\n"), ("gemini", "/* mine */")]
+)
+def test_a_file_without_any_value_gets_our_entries_and_comes_back(home: Home, client: str, text: str) -> None:
+    path = home.file(client, text)
+    assert home.change("install", client)["changed"]
+    written = path.read_text()
+    assert written.startswith(text.strip()) and known.get(client).hook_command(sys.executable)[:20] in written
+    home.change("uninstall", client)
+    assert path.read_bytes() == text.encode()
+
+
 @pytest.mark.slow
 def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
     for text in OTHERS.values():
@@ -172,7 +184,8 @@ def test_print_shows_and_changes_nothing(home: Home) -> None:
 
 
 def test_settings_that_no_client_could_read_are_left_alone(home: Home) -> None:
-    for text in ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']:
+    no_list = ['{"permissions": {"allow": null}}', '{"permissions": {"allow": {}}}']
+    for text in ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}', *no_list]:
         home.file("claude", text)
         answer = refused(home, "install", "claude")
         assert answer.status == 15 and str(home.file("claude")) in answer.stderr

@@ -180,6 +180,18 @@ def test_servers_that_are_not_ours_are_left_alone(home: Home) -> None:
         assert answer.status == status and str(path) in answer.stderr
 
 
+@pytest.mark.parametrize(
+    "text", ["mcp_servers = {}\n", "mcp_servers = []\n", "[[mcp_servers]]\na = 1\n", "mcp_servers = 1"]
+)
+def test_servers_in_a_form_that_takes_no_other_are_named(home: Home, text: str) -> None:
+    """The refusal is about the user's file, not about a line that we would have added."""
+    path = home.path / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    answer = refused(home, "install", "codex")
+    assert f"{path}: mcp_servers: can't be added to" in answer.stderr and "[mcp_servers.NAME]" in answer.stderr
+
+
 def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
