@@ -99,9 +99,6 @@ class Keeper:
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config, self.session.acp_command)
-        mode = permissions.mode(self.profile, self.session.permissions)
-        # In a client's sandbox no agent can be started: the keeper does it outside.
-        self.is_in_sandbox = any(SANDBOX in word for word in mode.words)
         # Only the hash of its token is stored, so in a secure team it gets a new one.
         token = joining.renew_token(self.store, self.team, self.agent)
         self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
@@ -163,8 +160,9 @@ class Keeper:
             self._end("failed", why, turn.status)
             return False
         numbers = [message.number for message in mail]
-        limit = resuming.note_limit(self.store, self.team, self._stored_session(), until, numbers)
-        choice = resuming.on_limit(self.store, self.team, self.session.harness)
+        choice, why_not = self._choice_on_limit()
+        session = self._stored_session()
+        limit = resuming.note_limit(self.store, self.team, session, until, numbers, choice, why_not)
         if choice in ("", resuming.RELEASE):
             self._end("failed", limit, turn.status)
             return False
@@ -177,6 +175,23 @@ class Keeper:
             self._update(lambda session: session.having(**other, limited_until=None))
             self._begin_client_session()  # the other client gets the prompt again
         return True
+
+    def _choice_on_limit(self) -> tuple[str, str]:
+        """Return the setting onLimit, and "". If the setting names a client with which this agent can't continue,
+        return "", as if it were not set, and the reason.
+        """
+        choice = resuming.on_limit(self.store, self.team, self.session.harness)
+        if choice in ("", *resuming.LIMIT_CHOICES):
+            return choice, ""
+        level = permissions.held_to(self.profile, self.session.permissions)
+        try:
+            profile = profiles.get(choice, self.config)
+            profiles.refuse_missing(profile, self.config, self.environment)
+            if level and (profile.modes or level != permissions.LEVELS[-1]):
+                permissions.refuse_missing(profile, level)
+        except errors.TeamsError as problem:
+            return "", problem.message
+        return choice, ""
 
     def _wait_for_provider(self) -> None:
         """Wait until the provider accepts requests again, or the agent has to stop."""
@@ -335,7 +350,9 @@ class Keeper:
             self._update(lambda session: session.having(session_id=session_id, session_known=True))
 
     def _start_requested_agents(self) -> None:
-        if self.is_in_sandbox:
+        # In a client's sandbox no agent can be started: the keeper does it outside.
+        mode = permissions.mode(self.profile, self.session.permissions)
+        if any(SANDBOX in word for word in mode.words):
             background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 
     def _do_periodic_work(self) -> None:

@@ -213,14 +213,18 @@ def on_limit(store: Store, team: str, harness: str) -> str:
     return "" if choice == harness else choice
 
 
-def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
+def note_limit(
+    store: Store, team_name: str, session: Session, until: str, given: list[int], choice: str, why_not: str
+) -> str:
     """Record on the session that its provider refuses requests until the time *until*. *given* are the numbers of the
-    messages of the turn that failed. Returns a sentence that says what happens to the agent now. The leader is
-    notified, unless the leader started the agent and gets its output now.
+    messages of the turn that failed. *choice* is the setting onLimit, and *why_not* says why the agent can't continue
+    with another client. Returns a sentence that says what happens to the agent now. The leader is notified, unless the
+    leader started the agent and gets its output now.
     """
     team = teams.get(store, team_name)
-    choice = on_limit(store, team_name, session.harness)
     next_step = _CONSEQUENCES.get(choice, f"it continues with {choice}, in a new session.")
+    if why_not:
+        next_step = f"it can't continue with another client ({why_not}); {next_step}"
     consequence = f"limited by its provider until {until}: {next_step}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
     notice = Owed(

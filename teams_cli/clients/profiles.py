@@ -174,7 +174,7 @@ def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str
     is_users_profile = config is not None and profile.name in config.harness
     if not is_users_profile and profile.has_provider and not shutil.which(profile.program, path=environ.get("PATH")):
         raise errors.NotInstalled(
-            f"{profile.program} is not on the PATH, so no agent was started",
+            f"{profile.program} is not on the PATH, so it can't be started",
             "Install it, or choose another client: --harness NAME",
         )
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 import pytest
 
-from tests.support.agents import NEEDS_PROC, agent_row, lines, place, session
+from teams_cli.environment import SANDBOX
+from tests.support.agents import NEEDS_PROC, agent_row, detach, ended, lines, place, session
 from tests.support.cli import Cli
 
 pytestmark = NEEDS_PROC
 
 
-def limited(cli: Cli, how_long: str) -> None:
-    """Configure a client `first`, limited for *how_long* at its first turn, and a client `other`."""
+def limited(cli: Cli, how_long: str, **modes: Any) -> None:
+    """Configure a client `first`, limited for *how_long* at its first turn, and a client `other`. *modes* has the
+    permission levels of both.
+    """
     said = f"test -e $D/once || {{ touch $D/once; echo Rate limit reached, try again in {how_long} >&2; exit 1; }}; "
     for name in ("first", "other"):
         (place(cli) / name).write_text((said if name == "first" else "") + f"echo {name} $1 >>$D/turns; echo done")
     harness = {
-        name: {"start": ["sh", str(place(cli) / name)], "resume": ["sh", str(place(cli) / name), "resumed"]}
+        name: {
+            "start": ["sh", str(place(cli) / name)],
+            "resume": ["sh", str(place(cli) / name), "resumed"],
+            "modes": modes.get(name, {}),
+        }
         for name in ("first", "other")
     }
     (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
@@ -100,3 +108,36 @@ def test_a_limited_agent_changes_its_client_once(cli: Cli) -> None:
     assert lines(cli, "turns") == ["first", "other"] and agent_row(cli, "ann")["state"] == "limited"
     mail = cli.ok("read-messages", "--all", agent="lea")
     assert sum("it continues with other" in each["message"] for each in mail) == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        ("other", "other can't be started with permissions ask: it has no person"),
+        ("shell", "shell can't be held to permissions ask"),
+        ("acp", "the harness acp needs the command of its client"),
+        ("qwen", "qwen is not on the PATH"),
+    ],
+)
+def test_a_client_that_can_not_go_on_for_a_limited_one_counts_as_not_set(cli: Cli, choice: str, why: str) -> None:
+    """The agent keeps its own client and its permissions, and a message resumes it after the limit."""
+    limited(cli, "1 second", first={"ask": []}, other={"ask": "it has no person"})
+    cli.more["PATH"] = "/usr/bin:/bin"
+    cli.ok("set", "onLimit", choice, agent="lea")
+    answer = cli("run-agent", "work", "--harness", "first", "--permissions", "ask", "--agent-id", "ann", agent="lea")
+    assert why in answer.stdout and "a message after that time resumes it" in answer.stdout
+    assert (session(cli, "ann").harness, session(cli, "ann").permissions) == ("first", "ask")
+    time.sleep(2.1)  # the limit ends with a whole second
+    cli.ok("send-message", "ann", "go on", agent="lea")
+    assert ended(cli, "ann", 2).outcome == "completed" and lines(cli, "turns") == ["first resumed"]
+
+
+def test_a_client_with_a_sandbox_may_start_agents_when_it_goes_on_for_a_limited_one(cli: Cli) -> None:
+    """The new client is in a sandbox, in which it can start no agent: its keeper does so."""
+    limited(cli, "2 hours", first={"all": []}, other={"all": [SANDBOX]})
+    command = f"{sys.executable} -m teams_cli spawn help --agent-id kim --permissions all"
+    spawns = f"test $TEAMS_AGENT_ID = kim || {SANDBOX}=box {command}\n"
+    (place(cli) / "other").write_text(spawns + (place(cli) / "other").read_text())
+    cli.ok("set", "onLimit", "other", agent="lea")
+    detach(cli, "ann", "work", "--harness", "first", "--permissions", "all")
+    assert ended(cli, "kim").outcome == "completed"
