@@ -95,11 +95,21 @@ def wait(
     fulfilled: list[str] = []
     news: Document = {}
 
+    def is_fulfilled(condition: Condition) -> bool:
+        document = condition.look(store, team, alarm)
+        if document is None:
+            return False
+        fulfilled.append(condition.name)
+        news.update(document)
+        return True
+
     def ready() -> bool:
-        for condition in conditions:
-            if (document := condition.look(store, team, alarm)) is not None:
-                fulfilled.append(condition.name)
-                news.update(document)
+        unfulfilled = [condition for condition in conditions if not is_fulfilled(condition)]
+        if fulfilled:
+            # The change that fulfilled one condition may have fulfilled another right after that was looked at: when
+            # the last task is completed, it is finished, and all tasks are settled.
+            for condition in unfulfilled:
+                is_fulfilled(condition)
         return bool(fulfilled)
 
     topics = frozenset().union(*(condition.topics for condition in conditions))

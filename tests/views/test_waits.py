@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from teams_cli.store.pace import Alarm
 from teams_cli.teams import presence
+from teams_cli.views import conditions
+from teams_cli.views.conditions import Condition
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, in_progress
 from tests.support.waits import begin, ended, nothing, until
 
@@ -123,6 +126,19 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     found = ended(waiting)
     assert ("task" in found["because"], found["task"]["result"]) == (True, "it works")
     assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\n  it works\n"
+
+
+def test_a_change_between_two_looks_is_in_the_answer(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    store = cli.store()
+
+    def complete_and_end(alarm: Alarm) -> dict[str, str]:
+        complete(cli, "bob", "1")
+        return {"settled": "all"}
+
+    awaited = [conditions.task_finished(store, ALPHA, "1", "mia"), Condition("settled", "", (), complete_and_end)]
+    news = conditions.wait(store, ALPHA, awaited, 60)
+    assert (news["task"]["status"], news["settled"]) == ("completed", "all")
 
 
 def test_the_next_task_is_waited_for(cli: Cli) -> None:
