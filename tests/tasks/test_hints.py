@@ -50,6 +50,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return cli
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["lea", "bob", "tom", "meg", "human"])
 def test_the_commands_of_a_refusal_are_not_refused(team: Cli, agent: str, tmp_path: Path) -> None:
     wrong, cli = [], copied(team, tmp_path)
