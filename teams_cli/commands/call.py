@@ -577,18 +577,27 @@ class Attempt:
     """Gives a change a uid, so that repeating a command whose answer was lost does not make the change twice.
 
     Use it in a `with` statement, which returns the uid. *words* are the command and its arguments. If an earlier
-    attempt with these words ended without an answer, its uid is returned, else a new one.
+    attempt with these words ended without an answer, its uid is returned and `is_repeat` is true, else a new uid, which
+    ends with *ending*.
     """
 
-    def __init__(self, call: Call, *words: str) -> None:
+    def __init__(self, call: Call, *words: str, ending: str = "") -> None:
         self._lock: int | None = None
         """The file descriptor of the attempt's file, which is locked through it."""
+        self.is_repeat = False
+        self._new_uid = f"c-{os.urandom(9).hex()}{ending}"
         self._call = call
         self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
         self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"
 
     def __enter__(self) -> str:
-        new_uid = f"c-{os.urandom(9).hex()}"
+        uid = self._begin()
+        self.is_repeat = uid != self._new_uid
+        return uid
+
+    def _begin(self) -> str:
+        """Record the attempt, and return its uid."""
+        new_uid = self._new_uid
         if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
             return new_uid
         with _BEGINNING:

@@ -6,6 +6,7 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.clock import SystemClock, age, ago, short_length, time_left
+from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import (
     AFTER,
     TASK,
@@ -37,6 +38,7 @@ from teams_cli.tasks.tasks import IN_REVIEW, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -90,14 +92,29 @@ def _create(call: Call, title: str | None, keep_for: str | None, from_: str | No
     }
     blocked = [id_of(ref, "task") for ref in fields.pop("blocks")]
     draft = Task(title=title, created_at="", **fields)
+    words = [title, draft.description or "", *draft.waits_for, *blocked, keep_for or ""]
     if not (keep_for or blocked):
-        return _documents(call, [tasks.create(call.store, call.team, call.caller, draft)])[0]
+        return _once(call, words, lambda after: [tasks.create(call.store, call.team, call.caller, draft, after)])[0]
     from teams_cli.tasks import creating
 
     if keep_for:
         refuse_stopped(call, keep_for)
     planned = creating.Planned("", draft, draft.blocked_by, keep_for, draft.after or (), blocked)
-    return _documents(call, creating.create_all(call.store, call.team, call.caller, [planned]))[0]
+    return _once(
+        call, words, lambda after: creating.create_all(call.store, call.team, call.caller, [planned], tried_after=after)
+    )[0]
+
+
+def _once(call: Call, words: list[str], create: Callable[[int | None], list[Task]]) -> list[dict[str, Any]]:
+    """Create tasks, and return them as JSON. *words* are the arguments of the command. *create* takes the number of the
+    last task before an earlier attempt whose answer was lost; None if this is the first attempt.
+    """
+    if call.caller is None:  # it is refused, with how to give a name
+        return _documents(call, create(None))
+    attempt = Attempt(call, "create-task", *words, ending=f"-{call.store.last(call.team, tasks.TASK)}")
+    with attempt as uid:
+        created = create(int(uid.rpartition("-")[2]) if attempt.is_repeat else None)
+    return _documents(call, created)
 
 
 def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
@@ -161,9 +178,13 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
         if entry.keep_for:
             refuse_stopped(call, entry.keep_for)
         planned.append(creating.Planned(entry.id, draft, entry.blocked_by, entry.keep_for, entry.after, entry.blocks))
-    created = creating.create_all(call.store, call.team, call.caller, planned)
+    created = _once(
+        call,
+        [content],
+        lambda after: creating.create_all(call.store, call.team, call.caller, planned, tried_after=after),
+    )
     call.try_to(call.set_next_step)  # the tasks are created already
-    return _documents(call, created)
+    return created
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:

@@ -70,10 +70,13 @@ def create_all(
     caller: Caller | None,
     planned: list[Planned],
     check_last: Callable[[], object] = lambda: None,
+    tried_after: int | None = None,
 ) -> list[Task]:
     """Add the *planned* tasks with their dependencies in one commit. Each is added after the tasks that it waits for.
     Then make existing tasks wait for the new tasks that block them.
 
+    *tried_after* is the number of the last task before an earlier attempt whose answer was lost. Tasks that this
+    attempt created are not created again.
     *check_last* is called when no other process can create tasks any more. If it raises an error, nothing is created.
 
     Raises:
@@ -120,9 +123,12 @@ def create_all(
             complete.append(task)
         return complete
 
-    created = store.create_all(team_name, TASK, len(ordered), with_dependencies)
+    created = tasks.created_after(store, team_name, tried_after, drafts) if tried_after is not None else []
+    if not created:
+        created = store.create_all(team_name, TASK, len(ordered), with_dependencies)
+        for task in created:
+            tasks.note_created(store, task)
     for task in created:
-        tasks.note_created(store, task)
         deliver(store, team_name, TASK, task)
     blockers: dict[str, list[str]] = {}
     for item, task in zip(ordered, created, strict=True):

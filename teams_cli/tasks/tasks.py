@@ -373,7 +373,7 @@ def label_of(task: Task) -> str:
 TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="task")
 
 
-def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
+def create(store: Store, team_name: str, caller: Caller | None, draft: Task, tried_after: int | None = None) -> Task:
     """Add a task to the team's queue.
 
     A blocked task can be claimed when all its blockers are completed.
@@ -387,9 +387,25 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     draft = drafted(standing, draft, teams.now(store))
     for task_id in (*draft.waits_for, *(draft.agree_with or ())):
         get(store, team_name, task_id)
+    # *tried_after* is the number of the last task before an earlier attempt whose answer was lost.
+    if tried_after is not None and (created := created_after(store, team_name, tried_after, [draft])):
+        return created[0]
     task, _ = store.create(team_name, TASK, None, draft)
     note_created(store, task)
     return task
+
+
+def created_after(store: Store, team: str, number: int, drafts: Collection[Task]) -> list[Task]:
+    """Return the tasks after task *number* that were created from the *drafts*, which one commit did; else []."""
+
+    def content(task: Task) -> tuple[str | None, ...]:
+        return task.created_by, task.title, task.description
+
+    keys = [f"task-{each}" for each in range(number + 1, store.last(team, TASK) + 1)]
+    wanted = sorted(map(content, drafts), key=str)
+    found = [task for task, _ in store.scan(team, TASK, [], keys) if content(task) in wanted]
+    first = found[: len(wanted)]
+    return first if sorted(map(content, first), key=str) == wanted else []
 
 
 def drafted(standing: Standing, draft: Task, now: str) -> Task:

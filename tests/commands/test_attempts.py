@@ -27,6 +27,8 @@ def unanswered(cli: Cli, *words: str) -> None:
         ("send-message bob hello", lambda found: found["number"]),
         ("note 1 seen", lambda found: len(found["notes"])),
         ("update-task 1,2 --append more", lambda found: found[1]["description"].count("more")),
+        ("create-task new", lambda found: int(found["id"][5:]) - 2),
+        ("create-task new --for bob --blocks 1", lambda found: int(found["id"][5:]) - 2),
     ],
 )
 def test_what_was_not_answered_adds_nothing_more(cli: Cli, words: str, counted: Callable[[Any], int]) -> None:
@@ -34,3 +36,11 @@ def test_what_was_not_answered_adds_nothing_more(cli: Cli, words: str, counted: 
     unanswered(cli, *words.split())
     assert [counted(cli.ok(*words.split(), agent="lea")) for _ in range(2)] == [1, 2]
     assert not list((cli.root / "tmp").glob("command-*"))
+
+
+def test_a_list_of_tasks_is_created_once(cli: Cli) -> None:
+    words = ("create-task", "--from", "- {title: one, id: a}\n- {title: two, blockedBy: [a]}\n")
+    unanswered(cli, *words)
+    add_tasks(cli, "one")  # of another command
+    for ids in (["task-1", "task-2"], ["task-4", "task-5"]):
+        assert [task["id"] for task in cli.ok(*words, agent="lea")] == ids
