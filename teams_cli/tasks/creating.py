@@ -130,6 +130,14 @@ def create_all(
             tasks.note_created(store, task)
     for task in created:
         deliver(store, team_name, TASK, task)
+    _block_existing(store, editor, ordered, created, existing)
+    return created
+
+
+def _block_existing(
+    store: Store, editor: Standing, ordered: list[Planned], created: list[Task], existing: dict[str, Task]
+) -> None:
+    """Make each of the *existing* tasks that the new tasks block wait for them. Raises Conflict like `create_all`."""
     blockers: dict[str, list[str]] = {}
     for item, task in zip(ordered, created, strict=True):
         for blocked_id in {existing[ref].id for ref in item.blocks if ref in existing}:
@@ -144,7 +152,6 @@ def create_all(
     if problems:
         created_ids = text.listed([task.id for task in created])
         raise errors.Conflict(f"{created_ids} created, but {'; '.join(problems)}", f"See: {'; '.join(steps)}")
-    return created
 
 
 def _with_blockers_of_list(item: Planned, planned: list[Planned]) -> Planned:
