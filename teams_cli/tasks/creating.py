@@ -116,7 +116,7 @@ def create_all(
         complete = []
         for item, draft in zip(ordered, drafts, strict=True):
             blockers = list(dict.fromkeys(id_of[key] for key in item.waits_for))
-            after = list(dict.fromkeys(id_of[key] for key in item.after))
+            after = [key for key in dict.fromkeys(id_of[key] for key in item.after) if key not in blockers]
             task = draft.having(blocked_by=blockers, after=after or None)
             if item.keep_for:
                 task = assigning.draft_assigned(task, statuses.__getitem__, item.keep_for, standing.name)

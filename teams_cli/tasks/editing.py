@@ -54,6 +54,7 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
     blockers += [key for key in dict.fromkeys(edit.block) if key not in blockers]
     after = [key for key in task.after or () if key not in edit.unblock]
     after += [key for key in dict.fromkeys(edit.after) if key not in after]
+    after = [key for key in after if key not in blockers]  # what waits to be claimed is completed later anyway
     description = edit.fields.get("description", task.description)
     if edit.append is not None and not task.has_note(edit.uid):  # else a repeat of an interrupted command
         appended = edit.append.strip("\n")

@@ -385,6 +385,7 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task, tri
     """
     standing = require(store, team_name, caller, "create-task", draft.title)
     draft = drafted(standing, draft, teams.now(store))
+    draft = draft.having(after=[key for key in draft.after or () if key not in draft.blocked_by] or None)
     for task_id in (*draft.waits_for, *(draft.agree_with or ())):
         get(store, team_name, task_id)
     # *tried_after* is the number of the last task before an earlier attempt whose answer was lost.

@@ -118,6 +118,20 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice).stderr
 
 
+def test_a_blocker_is_not_in_after_too(cli: Cli) -> None:
+    """Otherwise its result would be shown twice to the owner."""
+    add_tasks(cli, "one")
+    both = ("--blocked-by", "1", "--after", "1")
+    for created in (
+        cli.ok("create-task", "two", *both, agent="lea"),
+        cli.ok("create-task", "x", *both, "--for", "bob", agent="lea"),
+    ):
+        assert (created["blockedBy"], created.get("after")) == (["task-1"], None)
+    cli.ok("create-task", "three", "--after", "1", agent="lea")
+    changed = cli.ok("update-task", "4", "--blocked-by", "1", agent="lea")
+    assert (changed["blockedBy"], changed.get("after")) == (["task-1"], None)
+
+
 def test_a_new_task_can_block_one_that_exists(cli: Cli) -> None:
     """So can a task of a list, which can also block another one of the list. The owner of a blocked one hears it."""
     cli.ok("create-task", "docs", agent="lea")
