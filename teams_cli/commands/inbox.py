@@ -115,7 +115,7 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
     if call.load_team().state == "closed":  # whatever the messages ask for would be refused
         return
-    call.next_step = steps.after_reading(messages, call.load_team().leader, subject_of)
+    call.next_step = steps.after_reading(messages, call.load_team(), subject_of)
     if not call.next_step and call.load_team().member(call.agent):
         call.try_to(call.set_next_step)
 

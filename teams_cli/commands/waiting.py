@@ -170,7 +170,9 @@ def _next_step(call: Call, news: dict[str, Any]) -> str:
     if "taskCounts" in news and call.caller:
         standing = standing_of(call.load_team(), call.caller)
         if standing and standing.leads:
-            return steps.after_all(news["stuck"])
+            from teams_cli.views import work
+
+            return work.after_all(call.store, call.team, news["stuck"])
     return ""
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     hands in newer work for a task in review, and `unseenEditBy`, a member whose last edit the owner has not seen.
     """
 
+_MOST_NAMED = 5
+"""The maximum number of blocked tasks that a notice names."""
 _ENDINGS = frozenset({IN_REVIEW, "accepted", *FINISHED})
 """The events after which the owner of a task can't complete or fail it."""
 
@@ -543,7 +545,9 @@ def _notices_of_status_and_owner(
         notices += reviews.asked(team, task, standing.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != name:
         why = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
-        body = f"{task.named} failed by {name}{why}"
+        waiting = dependencies.waiting_for([task.id], () if task.of_a_run else tasks.all_of(store, team.name, []))
+        blocked = f", which blocks {text.listed(sorted(waiting, key=TASK.number_in), _MOST_NAMED)}," if waiting else ""
+        body = f"{task.named}{blocked} failed by {name}{why}"
         notices.append(task.notice(team.leader, body, "task-failed", "failed", by=name, about=task.id))
     if is_newly_completed and team.leader != name and not task.of_a_run:
         remark = ", checked" if task.checked and task.checked["status"] == 0 else ""

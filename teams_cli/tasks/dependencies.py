@@ -38,6 +38,25 @@ def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
     return waiting
 
 
+def is_stuck(store: Store, team: str, task_id: str) -> bool:
+    """Whether the task is pending and can never become ready, because it waits for a task that ended without being
+    completed, directly or through other tasks.
+    """
+    status_of = stored(store, team)
+    to_visit, visited = [task_id], {task_id}
+    while to_visit:
+        visited_id = to_visit.pop()
+        if status_of(visited_id) != "pending":
+            continue
+        for blocker in open_blockers(get(store, team, visited_id), status_of):
+            if not blocker.may_be_completed:
+                return True
+            if blocker.id not in visited:
+                visited.add(blocker.id)
+                to_visit.append(blocker.id)
+    return False
+
+
 class Blocker:
     """A task that another task waits for: its id and its status, which may also be `missing` or `unreadable`."""
 

@@ -67,7 +67,8 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
         | _since(store, team, caller, agent, once_shown)
         | _pages(store, team, caller.name, once_shown)
     )
-    document["next"] = steps.following(document, may_claim(team, caller))
+    after_all = "" if document["going"] else work.after_all(store, team.name, document["stuck"])
+    document["next"] = steps.following(document, may_claim(team, caller), after_all)
     return document
 
 
@@ -226,7 +227,7 @@ def _mail(store: Store, team: Team, name: str, subjects_shown: set[str], once_sh
     unread = [number for number in inbox.unread() if number not in read_numbers]
     if read_numbers and is_open:
         once_shown(lambda: mailbox.mark_read(read_numbers))
-    asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
+    asking = [message for message in messages if steps.expects_answer(message.to_document(), team)]
     unhandled = inboxes.unanswered(inbox, asking, len(asking))
     return {
         "unread": len(unread),

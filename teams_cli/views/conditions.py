@@ -394,7 +394,9 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[
             if not steps.is_wait(step):
                 settled = f"All tasks are settled: {step or 'you are done'}"
                 return settled, settled
-        if held := work.held_task(store, team_now, caller.name):
+        if step := work.step_others_wait_for(store, team_now, caller):
+            state = f"Somebody waits for you: {step}."
+        elif held := work.held_task(store, team_now, caller.name):
             state = f"{held.why}: {held.step}."
     except errors.TeamsError:  # the end of the wait is reported all the same
         pass

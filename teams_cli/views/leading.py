@@ -113,7 +113,10 @@ class Leading:
         except errors.TeamsError:  # the doctor says what is wrong
             unread_mail = "; unread mail could not be counted"
         text = f"all tasks are settled: {counts_of(settled['taskCounts'])}{unread_mail}"
-        return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
+        if stuck := settled["stuck"]:
+            text += f"; {listed(stuck, _NAMED)} {'waits' if len(stuck) == 1 else 'wait'} in vain for ended tasks"
+        step = work.after_all(self.store, self.team.name, stuck)
+        return {key: fact("settled", self.team.name, text, step)}
 
     def _lost(self, reported: set[str]) -> FactsByKey:
         """Return a fact for each silent member without a task; None for those in *reported*. Members that lost a task

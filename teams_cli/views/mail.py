@@ -172,7 +172,7 @@ def step_after(store: Store, team: Team, message: Message) -> str | None:
     if team.state == "closed" or is_outdated(store, team.name, message.to, message):
         return None
     subject = subject_of(store, team.name, message.about or "")
-    return steps.after_message(message.to_document(), team.leader, subject)
+    return steps.after_message(message.to_document(), team, subject)
 
 
 def is_message(key: str) -> bool:

@@ -72,7 +72,8 @@ def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
     else:
         has_others_at_work = overview.counts[tasks.IN_PROGRESS] or overview.counts.get(tasks.IN_REVIEW)
         phrases.append("no other task is left" if has_others_at_work and not overview.counts["pending"] else "")
-    return "; ".join(filter(None, phrases))
+    state = "; ".join(filter(None, phrases))
+    return state[:1].upper() + state[1:]
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from teams_cli.names import HUMAN, SYSTEM
+from teams_cli.names import HUMAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from teams_cli.teams.teams import Team
 
     Document = dict[str, Any]
 
@@ -60,10 +62,9 @@ LEADING = (
     "open until you accept it."
 )
 """The explanation for an agent that creates a team."""
-LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
-def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
+def after_message(message: Document, team: Team, subject: Document | None = None) -> str | None:
     """Return the next command for the reader of a message, according to its kind; None if it only had to be read.
 
     *subject* is what the message is about, in its present state: a plan, a task, or the page of an agreement.
@@ -88,21 +89,25 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
         if subject is None or subject["status"] != "in_review":
             return None
         reader = message["to"]
-        return review(about, claims_next=reader not in (leader, HUMAN), leads=reader == leader)
+        return review(about, claims_next=reader not in (team.leader, HUMAN), leads=reader == team.leader)
     if about.startswith("msg-"):
         return reply(about)
     if message.get("event") == "agent-failed":
         return f"teams restart-agent {message['from']}"
-    return reply(message["id"]) if expects_answer(message, leader) else None
+    return reply(message["id"]) if expects_answer(message, team) else None
 
 
-def expects_answer(message: Document, leader: str | None) -> bool:
+def expects_answer(message: Document, team: Team) -> bool:
     """Return whether somebody waits for an answer to the message: its text asks for one, it must be acknowledged, or
-    the leader or the person sent it. Notices, answers and mere information need no answer.
+    the leader or the person sent it. Notices, answers and mere information need no answer, nor does a sender who has
+    left.
     """
-    if message["from"] == SYSTEM or message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
+    sender = message["from"]
+    if message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
         return False
-    return "ackBy" in message or message["from"] in (leader, HUMAN) or asks(message["message"])
+    if sender != HUMAN and not team.member(sender):
+        return False
+    return "ackBy" in message or sender in (team.leader, HUMAN) or asks(message["message"])
 
 
 def asks(body: str) -> bool:
@@ -118,9 +123,7 @@ def is_question(body: str) -> bool:
     return any(mark in body for mark in _QUESTION_MARKS)
 
 
-def after_reading(
-    messages: list[Document], leader: str | None, subject_of: Callable[[Document], Document | None]
-) -> str:
+def after_reading(messages: list[Document], team: Team, subject_of: Callable[[Document], Document | None]) -> str:
     """Return the next command after the *messages* were read: the command for the first message that asks for a
     decision. If there is none, it is the command for the first message that asks for anything, else "".
 
@@ -132,7 +135,7 @@ def after_reading(
     decisions: list[str] = []
     for message in messages:
         subject = subject_of(message)
-        if "readBefore" not in message and (step := after_message(message, leader, subject)):
+        if "readBefore" not in message and (step := after_message(message, team, subject)):
             (answers if subject is None else decisions).append(step)
     asked_for = [*decisions, *answers]
     if len(asked_for) > 1 and is_reply(asked_for[0]):
@@ -231,11 +234,6 @@ def unassign(tasks: Sequence[str]) -> str:
     return f"teams update-task {','.join(tasks)} --unassign"
 
 
-def after_all(stuck: list[str]) -> str:
-    """Return the next command for a leader when only *stuck* tasks are left, or none."""
-    return LOOK_AT_BLOCKED if stuck else CLOSE
-
-
 def join(team: str, name: str, claim: bool = True) -> str:
     parts = ["teams join-team", team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
     return " ".join(filter(None, parts))
@@ -256,9 +254,9 @@ def outside(team: str, teams: list[str], name: str, own_teams: Sequence[str] = (
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
-def following(brief: Document, works: bool) -> str:
+def following(brief: Document, works: bool, after_all: str) -> str:
     """Return the next command for the reader of the *brief*; "" if nothing is left to do. *works* says that the reader
-    may claim tasks.
+    may claim tasks, and *after_all* is the command for a leader when no task can go on.
     """
     step: str | None = None
     if "closed" in brief:
@@ -287,7 +285,7 @@ def following(brief: Document, works: bool) -> str:
     elif brief["leads"] and not brief["tasks"]:
         step = CREATE
     elif brief["leads"]:
-        step = WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
+        step = WAIT_TO_LEAD if brief["going"] else after_all
     elif brief["going"] or brief["stuck"] or not brief["tasks"]:
         step = WAIT_TO_WORK if works else WAIT
     return step or ""

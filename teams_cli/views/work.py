@@ -58,8 +58,8 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
     that the owner waits for, and the state of its plan. *all_plans* are the plans of the team.
 
     The owner waits for the blockers. Once it has stored its result, it waits for the blockers and the tasks of `after`
-    that have not ended. `inVain` names those that ended without being completed, and `toDoFirst` a ready one that is
-    assigned to the owner.
+    that have not ended. `inVain` names those that ended without being completed or can never become ready, and
+    `toDoFirst` a ready one that is assigned to the owner.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -75,7 +75,11 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
         if has_result:
             predecessors = [by_id[key] for key in task.waits_for if key in by_id]
             awaited = [each for each in predecessors if each.status != "completed"]
-        in_vain = [each.id for each in awaited if each.status in tasks.FINISHED]
+        in_vain = [
+            each.id
+            for each in awaited
+            if each.status in tasks.FINISHED or dependencies.is_stuck(store, team.name, each.id)
+        ]
         status, plan_id = plan_of(task, all_plans)
         expires_at = leases.expires_at(store, task)
         seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
@@ -129,6 +133,29 @@ def to_review(store: Store, team: Team, caller: Caller) -> list[str]:
     return [task.id for task in in_review if caller.name in reviews.reviewers(team, task, caller.config)]
 
 
+def step_others_wait_for(store: Store, team: Team, caller: Caller) -> str:
+    """Return the first command that somebody waits for the caller to run: to agree to shut down, to answer a question,
+    to decide a plan, or to review a task. Return "" if nobody waits.
+    """
+    from teams_cli.membership import shutdowns
+    from teams_cli.questions import questions
+    from teams_cli.tasks import plans
+
+    if request := next(shutdowns.open_requests(store, team, caller.name), None):
+        return steps.end(request.id)
+    for question in questions.all_of(store, team.name, []):
+        if question.open and caller.name in question.waiting_for:
+            return steps.answer(question.id)
+    standing = standing_of(team, caller)
+    if standing and (standing.leads or caller.is_human):
+        for plan in plans.open_ones(plans.all_of(store, team.name, [])):
+            if plan.from_ != caller.name:
+                return steps.decide(plan.id)
+    if waiting := to_review(store, team, caller):
+        return steps.review(waiting[0], may_claim(team, caller), caller.name == team.leader)
+    return ""
+
+
 def next_step(store: Store, team: Team, caller: Caller) -> str:
     """Return the next command for a caller that has just finished something. It is the first of these that applies: to
     review a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
@@ -164,7 +191,22 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
     has_tasks = settled is not None and any(settled["taskCounts"].values())
     if settled is None or not has_tasks or awaits_shutdowns(store, team.name, caller.name):
         return steps.WAIT_TO_LEAD
-    return steps.after_all(settled["stuck"])
+    return after_all(store, team.name, settled["stuck"])
+
+
+def after_all(store: Store, team: str, stuck: list[str]) -> str:
+    """Return the next command for a leader when only *stuck* tasks are left, or none: to close the team, or to free the
+    stuck tasks that wait for the same ended tasks.
+    """
+    status_of = dependencies.stored(store, team)
+    ids_by_ended: dict[str, list[str]] = {}
+    for task_id in stuck:
+        blockers = dependencies.open_blockers(tasks.get(store, team, task_id), status_of)
+        if ended := [blocker.id for blocker in blockers if not blocker.may_be_completed]:
+            ids_by_ended.setdefault(",".join(ended), []).append(task_id)
+    for ended_ids, ids in ids_by_ended.items():
+        return f"teams update-task {','.join(ids)} --unblock {ended_ids}, or {steps.CLOSE}"
+    return steps.CLOSE
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:
@@ -213,16 +255,17 @@ class Held:
 
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* that waits for no other task, if the agent can continue it, else None.
-    A task that the agent has finished counts too if it waits only for tasks that will not be completed.
+    A task that waits only for tasks that will not be completed counts, too.
 
     The agent can't continue if it was asked to shut down. Nor can it if it waits for the decision on a plan, or for the
     answer to a question that it asked since the claim.
     """
     status_of = dependencies.stored(store, team.name)
     for task in tasks.held_by(store, team.name, name):
-        awaited = dependencies.before_completion(task, status_of)
         is_finished = task.completion_is_asked or task.result_so_far is not None
-        if not awaited or (is_finished and not any(each.may_be_completed for each in awaited)):
+        find_awaited = dependencies.before_completion if is_finished else dependencies.open_blockers
+        awaited = find_awaited(task, status_of)
+        if not any(each.may_be_completed and not dependencies.is_stuck(store, team.name, each.id) for each in awaited):
             break
     else:
         return None

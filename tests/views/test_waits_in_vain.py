@@ -220,9 +220,57 @@ def test_tasks_that_can_be_unblocked_are_not_the_end(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     said = cli("update-task", "1", "--status", "failed", "--reason", "why", agent="bob").stdout
     assert said.endswith("next: teams wait --claim --timeout 540\n")
-    assert cli("wait", "--timeout", "0", agent="lea").stdout.endswith("next: teams get-tasks --blocked\n")
+    assert cli("wait", "--timeout", "0", agent="lea").stdout == (
+        'msg-1\n[From agent "system"]:\n| task-1 (one), which blocks task-2, failed by bob: why\n'
+        "all tasks are settled: 1 pending, 1 failed; task-2 waits in vain for ended tasks\n"
+        "next: teams update-task task-2 --unblock task-1, or teams close-team\n"
+    )
     cli.ok("update-task", "2", "--status", "cancelled", "--reason", "why", agent="human")
     assert cli("wait", "--timeout", "0", agent="bob").stdout == DONE
+
+
+def test_an_owner_whose_task_waits_in_vain_hears_of_it(cli: Cli) -> None:
+    """Also if the task that it waits for is pending, and waits for a failed one itself."""
+    in_progress(cli, "bob", "one")
+    add_tasks(cli, "two", "three")
+    cli.ok("claim-task", "3", agent="mia")
+    cli.ok("update-task", "2", "--blocked-by", "3", agent="lea")
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    cli.ok("update-task", "3", "--status", "failed", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob").stdout == (
+        "task-1 is yours, and waits in vain for task-2 (pending): one (all of it: teams show-task task-1)\n"
+        "next: teams update-task task-1 --unblock task-2\n"
+    )
+    said = cli("wait", "--claim", "--timeout", "0", agent="bob").stderr
+    assert "task-1 is yours, and waits in vain for task-2 (pending): teams update-task task-1 --unblock task-2." in said
+    cli.ok("update-task", "1", "--unblock", "2", agent="bob")
+    assert "nothing blocks it" in cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
+
+
+def test_who_is_waited_for_hears_of_it_again_after_a_wait_in_vain(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    cli.ok("update-task", "1", "--review-by", "mia", agent="lea")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    steps = {
+        "mia": "teams review-task task-1 --accept --next --wait 540, or teams review-task task-1 --reject WHY --next",
+        "lea": "teams approve-plan plan-1, or",
+        "human": "teams approve-plan plan-1, or",
+        "bob": "teams approve-shutdown shutdown-1, or",
+    }
+    for name, step in steps.items():
+        assert step in cli("wait", "--timeout", "0", agent=name).stdout
+        said = cli("wait", "--timeout", "0", agent=name).stderr
+        assert f"  Somebody waits for you: {step}" in said and ". Keep waiting: teams wait" in said
+
+
+def test_who_has_left_gets_no_answer(cli: Cli) -> None:
+    cli.ok("send-message", "mia", "which?", agent="bob")
+    cli.ok("leave-team", agent="bob")
+    assert "next: teams reply" not in cli("wait", "--timeout", "0", agent="mia").stdout
+    assert cli.ok("brief", agent="mia")["unhandled"] == []
 
 
 @pytest.mark.slow
