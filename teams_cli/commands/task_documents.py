@@ -429,6 +429,9 @@ def after_line(task: dict[str, Any]) -> list[str]:
     rows = [row for row in task.get("afterTasks", ()) if row["id"] in task.get("openAfter", ())]
     if not rows:
         return []
+    if ended := [row["id"] for row in rows if row["status"] in FINISHED]:
+        free = f"teams update-task {task['id']} --unblock {','.join(ended)}"
+        return [f"completes after: {_states(rows)}; to wait no longer for {text.listed(ended)}: {free}"]
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
     how = "if not, complete it with --next --wait when you are done: you get other work until it can be completed"
     return [f"completes after: {_states(rows)}; if your work needs theirs on main: {wait}; {how}"]

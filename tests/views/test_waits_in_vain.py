@@ -248,6 +248,15 @@ def test_an_owner_whose_task_waits_in_vain_hears_of_it(cli: Cli) -> None:
     assert "nothing blocks it" in cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
 
 
+def test_a_claim_says_which_task_is_waited_for_in_vain(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", after=["task-1"])
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    said = cli("claim-task", "2", agent="bob").stdout
+    step = "teams update-task task-2 --unblock task-1"
+    assert f"\ncompletes after: task-1 (cancelled); to wait no longer for task-1: {step}\n" in said
+
+
 def test_who_is_waited_for_hears_of_it_again_after_a_wait_in_vain(cli: Cli) -> None:
     in_progress(cli, "bob", "one")
     cli.ok("update-task", "1", "--review-by", "mia", agent="lea")
