@@ -57,6 +57,11 @@ def is_stuck(store: Store, team: str, task_id: str) -> bool:
     return False
 
 
+def is_waited_for(store: Store, team: str, awaited: list[Blocker]) -> bool:
+    """Whether at least one of the *awaited* tasks may still be completed, so that waiting makes sense."""
+    return any(each.may_be_completed and not is_stuck(store, team, each.id) for each in awaited)
+
+
 class Blocker:
     """A task that another task waits for: its id and its status, which may also be `missing` or `unreadable`."""
 

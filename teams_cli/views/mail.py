@@ -364,7 +364,7 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     ids, and also if the record can't be read. `teams doctor` reports records that can't be read.
 
     A plan has the fields `isOpen`, whether it waits for a decision, `isReplaced`, and `taskState`, about its task.
-    The author of the plan can claim the task (`ready`), has to wait for it (`blocked`), or has it (`in_progress`).
+    The author of the plan can claim the task (`ready`), can complete it (`in_progress`), or has to wait (`blocked`).
     `taskState` is `over` if the task is ended, in review, assigned to another or somebody else's, or if the author
     leads the team now; and None if the plan has no task.
     """
@@ -391,7 +391,7 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         elif task.status == "pending":
             state = "blocked" if _is_blocked(store, team, task) else "ready"
         elif task.status == "in_progress" and task.owner == plan.from_:
-            state = "in_progress"
+            state = "blocked" if _is_blocked(store, team, task) else "in_progress"
         else:
             state = "over"
         return {**document, "taskState": state}

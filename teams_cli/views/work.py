@@ -124,13 +124,21 @@ def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def to_review(store: Store, team: Team, caller: Caller) -> list[str]:
-    """Return the ids of the tasks that wait for the caller's review."""
+    """Return the ids of the tasks that wait for the caller's review. A task that has to wait for others can't be
+    accepted yet, so it is left out, unless it waits in vain.
+    """
     in_review = list(tasks.labelled(store, team.name, tasks.IN_REVIEW))
     if not in_review:
         return []
     from teams_cli.tasks import reviews  # most teams have no reviews
 
-    return [task.id for task in in_review if caller.name in reviews.reviewers(team, task, caller.config)]
+    status_of = dependencies.stored(store, team.name)
+    return [
+        task.id
+        for task in in_review
+        if caller.name in reviews.reviewers(team, task, caller.config)
+        and not dependencies.is_waited_for(store, team.name, dependencies.before_completion(task, status_of))
+    ]
 
 
 def step_others_wait_for(store: Store, team: Team, caller: Caller) -> str:
@@ -265,7 +273,7 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
         is_finished = task.completion_is_asked or task.result_so_far is not None
         find_awaited = dependencies.before_completion if is_finished else dependencies.open_blockers
         awaited = find_awaited(task, status_of)
-        if not any(each.may_be_completed and not dependencies.is_stuck(store, team.name, each.id) for each in awaited):
+        if not dependencies.is_waited_for(store, team.name, awaited):
             break
     else:
         return None

@@ -248,6 +248,23 @@ def test_an_owner_whose_task_waits_in_vain_hears_of_it(cli: Cli) -> None:
     assert "nothing blocks it" in cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
 
 
+def test_who_can_not_go_on_yet_is_not_asked_to(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    add_tasks(cli, "two", "three")
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    cli.ok("approve-plan", "plan-1", agent="lea")
+    assert cli("read-messages", agent="bob").stdout.endswith("\nnext: teams wait --task task-2\n")
+    cli.ok("claim-task", "3", agent="bob")
+    cli.ok("update-task", "3", "--review-by", "mia", agent="lea")
+    cli.ok("update-task", "3", "--status", "completed", agent="bob")
+    assert cli.ok("brief", agent="mia")["toReview"] == ["task-3"]
+    cli.ok("update-task", "3", "--after", "2", agent="lea")
+    assert cli.ok("brief", agent="mia")["toReview"] == []
+    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
+    assert cli.ok("brief", agent="mia")["toReview"] == ["task-3"]  # a refusal then says whom to ask
+
+
 def test_a_claim_says_which_task_is_waited_for_in_vain(cli: Cli) -> None:
     add_tasks(cli, "one")
     add_tasks(cli, "two", after=["task-1"])
