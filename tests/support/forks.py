@@ -61,7 +61,7 @@ def can_run(environ: Mapping[str, str], given: bytes) -> bool:
     if "TESTS_FRESH" in os.environ or not hasattr(os, "pidfd_open") or len(given) > _PIPED:
         return False
     names = {name for name in {*environ, *os.environ} if name.startswith(_SAID_TO_THE_INTERPRETER)}
-    return all(environ.get(name) == os.environ.get(name) for name in names)
+    return all(environ.get(name, "") == os.environ.get(name, "") for name in names)
 
 
 def end() -> None:
