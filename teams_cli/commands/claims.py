@@ -131,7 +131,10 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
         if may_claim and wait is not None:
             from teams_cli.views.concerns import ANYTHING
 
-            return _announce_and_wait(call, document, wait, lambda: wait_and_claim(call, ANYTHING, wait, completed))
+            def find_news(seconds: float) -> News:
+                return wait_and_claim(call, ANYTHING, seconds, completed)
+
+            return _announce_and_wait(call, document, wait, find_news)
         if completed:
             document["completedToo"] = completed
         if may_claim:
@@ -166,9 +169,9 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
     from teams_cli.views import steps
     from teams_cli.views.concerns import Wanted
 
-    def wait_until_needed() -> News:
+    def wait_until_needed(seconds: float) -> News:
         again = steps.WAIT_TO_LEAD if call.load_team().leader == call.agent else steps.WAIT_A_WHILE
-        return wait_for_news(call, Wanted(needed=True), wait, again)
+        return wait_for_news(call, Wanted(needed=True), seconds, again)
 
     return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_until_needed))
 
@@ -188,14 +191,20 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
     return call.try_to(find) or {}
 
 
-def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, find_news: Callable[[], News]) -> News:
-    """Show the *document* about a change at once, if possible. Then return the result of *find_news*."""
+def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, find_news: Callable[[float], News]) -> News:
+    """Show the *document* about a change at once, if possible. Then return the result of *find_news*, which takes the
+    seconds to wait: none if somebody waits for the caller.
+    """
+    from teams_cli.views import work
+
     is_shown_at_once = call.begin_answer(document)  # whatever ends the wait, the caller has seen the change
     if is_shown_at_once:
         call.words = words_of_news
         call.problems += call.record_shown()  # else the wait would end with news that was just shown
     try:
-        return find_news()
+        if call.try_to(lambda: work.step_others_wait_for(call.store, call.load_team(), call.known_caller)):
+            wait = 0.0
+        return find_news(wait)
     except errors.WaitRanOut as ran_out:
         if wait:
             call.remark = f"{ran_out.message}. {ran_out.state}".rstrip()

@@ -145,18 +145,23 @@ def step_others_wait_for(store: Store, team: Team, caller: Caller) -> str:
     """Return the first command that somebody waits for the caller to run: to agree to shut down, to answer a question,
     to decide a plan, or to review a task. Return "" if nobody waits.
     """
-    from teams_cli.membership import shutdowns
-    from teams_cli.questions import questions
-    from teams_cli.tasks import plans
+    kinds = store.holds(team.name, "shutdown", "question", "plan")  # modules of other kinds are not imported
+    if "shutdown" in kinds:
+        from teams_cli.membership import shutdowns
 
-    if request := next(shutdowns.open_requests(store, team, caller.name), None):
-        return steps.end(request.id)
-    for question in questions.all_of(store, team.name, []):
-        if question.open and caller.name in question.waiting_for:
-            return steps.answer(question.id)
+        if request := next(shutdowns.open_requests(store, team, caller.name), None):
+            return steps.end(request.id)
+    if "question" in kinds:
+        from teams_cli.questions import questions
+
+        for question in questions.all_of(store, team.name, []):
+            if question.open and caller.name in question.waiting_for:
+                return steps.answer(question.id)
     standing = standing_of(team, caller)
-    if standing and (standing.leads or caller.is_human):
-        for plan in plans.open_ones(plans.all_of(store, team.name, [])):
+    if "plan" in kinds and standing and (standing.leads or caller.is_human):
+        from teams_cli.tasks import plans
+
+        for plan in plans.all_of(store, team.name, [], only_open=True):
             if plan.from_ != caller.name:
                 return steps.decide(plan.id)
     if waiting := to_review(store, team, caller):
@@ -165,11 +170,11 @@ def step_others_wait_for(store: Store, team: Team, caller: Caller) -> str:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """Return the next command for a caller that has just finished something. It is the first of these that applies: to
-    review a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
+    """Return the next command for a caller that has just finished something. It is the first of these that applies: a
+    command that somebody waits for, to continue the caller's own task, or the command of `when_idle`.
     """
-    if waiting := to_review(store, team, caller):
-        return steps.review(waiting[0], may_claim(team, caller), caller.name == team.leader)
+    if step := step_others_wait_for(store, team, caller):
+        return step
     if own_tasks := tasks.held_by(store, team.name, caller.name):
         step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)})
         if step:

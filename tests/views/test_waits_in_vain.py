@@ -292,6 +292,34 @@ def test_who_is_waited_for_hears_of_it_again_after_a_wait_in_vain(cli: Cli) -> N
         assert f"  Somebody waits for you: {step}" in said and ". Keep waiting: teams wait" in said
 
 
+def test_the_next_step_is_what_somebody_else_waits_for(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    for name in ("bob", "mia"):
+        cli.ok("propose-plan", "so", agent=name)
+    decide = "next: teams approve-plan plan-{0}, or teams approve-plan plan-{0} --note TEXT, or teams reject-plan"
+    assert decide.format(2) in cli("approve-plan", "plan-1", agent="lea").stdout
+    assert cli("approve-plan", "plan-2", agent="lea").stdout.endswith("\nnext: teams wait --needed --timeout 540\n")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert "next: teams approve-shutdown shutdown-1, or" in cli("read-messages", agent="bob").stdout
+    cli.ok("claim-task", "1", agent="bob")
+    assert "next: teams approve-shutdown shutdown-1, or" in cli("release-task", "1", agent="bob").stdout
+
+
+def test_nobody_is_left_waiting_by_a_command_that_waits_itself(cli: Cli) -> None:
+    add_tasks(cli, "one", "two", "three")
+    for name, task in (("bob", "1"), ("mia", "2")):
+        cli.ok("claim-task", task, agent=name)
+    cli.ok("update-task", "2", "--review-by", "bob", agent="lea")
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("claim-task", "3", agent="mia")
+    answer = cli("update-task", "1", "--status", "completed", "--next", "--wait", "60", agent="bob")
+    assert answer.stdout.endswith(
+        "\nnext: teams review-task task-2 --accept --next --wait 540, or teams review-task task-2 --reject WHY --next "
+        "--wait 540\n"
+    )
+
+
 def test_who_has_left_gets_no_answer(cli: Cli) -> None:
     cli.ok("send-message", "mia", "which?", agent="bob")
     cli.ok("leave-team", agent="bob")

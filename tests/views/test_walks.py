@@ -25,7 +25,12 @@ STEP = re.compile(
     re.MULTILINE,
 )
 """How answers name the command to run next."""
-SAID_BEFORE = ("To wait until it can be:", "To wait no longer for", "is still in review: it waits for", "so do it first:")
+SAID_BEFORE = (
+    "To wait until it can be:",
+    "To wait no longer for",
+    "is still in review: it waits for",
+    "so do it first:",
+)
 """Refusals that the answer before has announced: the task waits for another."""
 CHANGES = [
     "lea update-task {task} --append more",
