@@ -93,19 +93,16 @@ def was_sent_back(document: dict[str, Any]) -> bool:
     return document.get("lands", {}).get("state") in ("red", "conflict")
 
 
-def complete_asked(call: Call) -> list[dict[str, Any]]:
+def complete_asked(call: Call, besides: str = "") -> list[dict[str, Any]]:
     """Complete the tasks that the caller asked to complete too early, and that need not wait any longer, and return
     them as JSON. If one is refused, for example because a task before it failed, the caller is shown why and what to
-    do, and must complete the task itself.
+    do, and must complete the task itself. The task *besides* is left alone.
     """
     from teams_cli.tasks import changes  # long, and not needed by waits that only keep landings going
 
     documents = []
-    status_of = dependencies.stored(call.store, call.team)
-    for task in tasks.held_by(call.store, call.team, call.agent):
-        before = dependencies.before_completion(task, status_of)
-        if not task.completion_is_asked or any(each.may_be_completed for each in before):
-            continue
+    own_tasks = [task for task in tasks.held_by(call.store, call.team, call.agent) if task.id != besides]
+    for task in dependencies.asked_and_free(call.store, call.team, own_tasks):
         edit = changes.Edit(status="completed", claim=task.claim)
         try:
             changed, remarks = complete(call, task.id, edit)

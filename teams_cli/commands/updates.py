@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from teams_cli import errors, text
 from teams_cli.clock import length, short_length
 from teams_cli.commands import completions
@@ -111,7 +113,8 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     with its status. Return an empty list if no wait was necessary.
 
     The result in *edit* is stored before the wait, so that it need not be given again. If another task is ready, it is
-    claimed, and this one is completed by a later command.
+    claimed, and this one is completed by a later command. Tasks of the caller that earlier commands left to later ones
+    are completed meanwhile: this task may wait for them.
 
     Raises:
         TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
@@ -123,18 +126,25 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     from teams_cli.store.pace import Alarm
     from teams_cli.views import conditions
 
+    _complete_others(call, task)
     completable = conditions.completable(call.store, call.team, task.id)
-    if completable.look(call.store, call.team, Alarm()) or dependencies.pending_for_owner(call.store, call.team, task):
+    if completable.look(call.store, call.team, Alarm()) or dependencies.left_to_owner(call.store, call.team, task):
         return []
     can_be_later = not (edit.attaches_files or edit.changes_fields)
     is_new_wish = can_be_later and not task.completion_is_asked
     if is_new_wish or edit.result is not None:
         to_keep = changes.Edit(result=edit.result, claim=edit.claim, completes_later=can_be_later)
         changes.change_task(call.store, call.team, call.caller, task.id, to_keep)
-    awaited = [completable, conditions.news_there(call.store, call.team, call.agent)]
+    others_completable = conditions.asked_completable(call.store, call.team, call.agent, task.id)
+    awaited = [completable, others_completable, conditions.news_there(call.store, call.team, call.agent)]
     other_work = conditions.task_claimed(call.store, call.team, call.known_caller, before=awaited)
+    began = time.monotonic()
     try:
-        news = conditions.wait(call.store, call.team, [*awaited, other_work], wait, call.say)
+        news: dict[str, Any] = {"because": ["asked"]}
+        while news["because"] == ["asked"]:
+            _complete_others(call, task)
+            remaining = max(0.0, wait - (time.monotonic() - began))
+            news = conditions.wait(call.store, call.team, [*awaited, other_work], remaining, call.say)
     except errors.WaitRanOut:
         if not wait:
             return []  # the change itself is refused, and says which tasks are open
@@ -155,6 +165,13 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     else:
         repeat = "the same command, with all its options"
     raise errors.TaskBlocked(f"{task.id} is not completed yet: {why}", f"{advice}: {repeat}")
+
+
+def _complete_others(call: Call, task: Task) -> None:
+    """Complete the caller's other tasks that can be completed only now, and say so at once."""
+    completed = completions.complete_asked(call, besides=task.id)
+    for line_of_task in completions.words_of_completed_too({"completedToo": completed}):
+        call.say(line_of_task)
 
 
 def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: bool) -> NoReturn:

@@ -463,10 +463,11 @@ def _refuse_too_early(store: Store, team: Team, task: Task) -> None:
     predecessors = dependencies.open_predecessors(task, status_of)
     if not (blockers or predecessors):
         return
-    in_vain = [each.id for each in (*blockers, *predecessors) if not each.may_be_completed]
+    awaited = [*blockers, *predecessors]
+    in_vain = [each.id for each in awaited if not dependencies.is_waited_for(store, team.name, [each])]
     unblock = f"{command} --unblock {','.join(in_vain or [each.id for each in predecessors])}"
-    if own := dependencies.pending_for_owner(store, team.name, task):
-        steps = [f"{own} is assigned to you, so do it first: teams claim-task {own}"]
+    if own := dependencies.left_to_owner(store, team.name, task):
+        steps = [f"{own} is yours, so do it first: teams claim-task {own}"]
     elif in_vain:
         steps = []
     else:

@@ -107,9 +107,9 @@ def _uncompleted(task_ids: list[str] | None, status_of: Callable[[str], str]) ->
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
 
-def pending_for_owner(store: Store, team: str, task: Task) -> str | None:
-    """Return the id of a ready task that must be completed before *task*, and that is assigned to the owner of *task*.
-    The owner must do that task first, because nobody else will. Return None if there is no such task.
+def left_to_owner(store: Store, team: str, task: Task) -> str | None:
+    """Return the id of a task that must be completed before *task*, and that only the owner of *task* can do now: it is
+    ready and assigned to the owner, or the owner has it in progress. Return None if there is no such task.
     """
     for key in task.waits_for:
         try:
@@ -117,9 +117,17 @@ def pending_for_owner(store: Store, team: str, task: Task) -> str | None:
         except errors.TeamsError:  # a missing or damaged task is reported when *task* is completed
             continue
         is_assigned = blocker.status == "pending" and blocker.assignee == task.owner
-        if is_assigned and not open_blockers(blocker, stored(store, team)):
+        is_own = blocker.status == IN_PROGRESS and blocker.owner == task.owner and not blocker.completion_is_asked
+        if (is_assigned or is_own) and not open_blockers(blocker, stored(store, team)):
             return blocker.id
     return None
+
+
+def asked_and_free(store: Store, team: str, tasks: Iterable[Task]) -> list[Task]:
+    """Return those of the *tasks* whose owners asked too early to complete them, and that need not wait any longer."""
+    status_of = stored(store, team)
+    asked = [task for task in tasks if task.completion_is_asked]
+    return [task for task in asked if not any(each.may_be_completed for each in before_completion(task, status_of))]
 
 
 def stored(store: Store, team: str, known_statuses: Mapping[str, str] | None = None) -> Callable[[str], str]:

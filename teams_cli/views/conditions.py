@@ -12,7 +12,7 @@ from teams_cli.store.contract import Kind, Store, upsert
 from teams_cli.store.pace import NEXT_LOOK_FOR_TEAM, Alarm, sleep_until
 from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
-from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import refuse_former, require, standing_of
 from teams_cli.views import mail, standing, steps, work
@@ -198,12 +198,28 @@ def completable(store: Store, team: str, key: str) -> Condition:
         if not awaited_ids.issuperset(task_now.waits_for):
             alarm.ring_in(_NEXT_LOOK)  # the leader added a task, and no topic wakes this wait at its end
         predecessors = dependencies.before_completion(task_now, status_of)
-        is_waited_for = any(each.may_be_completed for each in predecessors)
+        is_waited_for = dependencies.is_waited_for(store, team, predecessors)
         is_held = task_now.status == IN_PROGRESS and task_now.owner == task.owner
         return None if is_waited_for and is_held else {"task": task_now.to_document()}
 
     topics = [f"task/{task_id}" for task_id in (task.id, *awaited_ids)]
     return Condition("task", f"the tasks before {task.id}", topics, completable_task)
+
+
+def asked_completable(store: Store, team: str, agent: str, besides: str) -> Condition:
+    """Return the condition that a task which the agent asked too early to complete can be completed. The task *besides*
+    does not count.
+    """
+
+    def others() -> list[Task]:
+        return [task for task in tasks.held_by(store, team, agent) if task.id != besides]
+
+    def look(alarm: Alarm) -> Document | None:
+        free = dependencies.asked_and_free(store, team, others())
+        return {"asked": [task.id for task in free]} if free else None
+
+    topics = {f"task/{key}" for task in others() for key in task.waits_for}
+    return Condition("asked", "", topics, look)
 
 
 def landing_over(

@@ -59,7 +59,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
 
     The owner waits for the blockers. Once it has stored its result, it waits for the blockers and the tasks of `after`
     that have not ended. `inVain` names those that ended without being completed or can never become ready, and
-    `toDoFirst` a ready one that is assigned to the owner.
+    `toDoFirst` one that only the owner can do now.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -91,7 +91,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
             "waitsFor": [each.id for each in awaited if not (has_result and each.id in in_vain)],
             "inVain": in_vain,
-            "toDoFirst": dependencies.pending_for_owner(store, team.name, task) if awaited else None,
+            "toDoFirst": dependencies.left_to_owner(store, team.name, task) if awaited else None,
             "hasResult": has_result,
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
@@ -175,11 +175,9 @@ def next_step(store: Store, team: Team, caller: Caller) -> str:
     """
     if step := step_others_wait_for(store, team, caller):
         return step
-    if own_tasks := tasks.held_by(store, team.name, caller.name):
-        step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)})
-        if step:
-            return step
-    return when_idle(store, team, caller)
+    own_tasks = tasks.held_by(store, team.name, caller.name)
+    own_step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)}) if own_tasks else None
+    return own_step or when_idle(store, team, caller)
 
 
 def _rows_with_plans(store: Store, team: Team, held: list[Task]) -> list[Document]:

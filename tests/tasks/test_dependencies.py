@@ -281,6 +281,25 @@ def test_a_wait_that_is_ended_says_what_it_completed(tmp_path: Path) -> None:
     assert "task-3: completed by bob, as you asked: three\n" in waiting.communicate(timeout=TIMEOUT)[1].decode()
 
 
+def test_no_completion_waits_for_the_one_who_waits(tmp_path: Path) -> None:
+    """The owner has other tasks that must be completed first; one of them was left to its later commands."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", after=["task-1"])
+    add_tasks(cli, "three", after=["task-2"])
+    cli.ok("claim-task", "1", agent="mia")
+    for task in ("2", "3"):
+        cli.ok("claim-task", task, agent="bob")
+    answer = cli("update-task", "3", "--status", "completed", "--next", "--wait", "60", agent="bob")
+    assert answer.status == 11 and "\n  task-2 is yours, so do it first: teams claim-task task-2. " in answer.stderr
+    assert cli("update-task", "2", "--status", "completed", "--next", "--wait", "0.1", agent="bob").status == 11
+    waiting = begin(cli, "bob", "update-task", "3", "--status", "completed", "--next", "--wait", "60")
+    until_asleep(waiting)
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    assert ended(waiting)["status"] == "completed"
+    assert cli.ok("show-task", "2", agent="bob")["status"] == "completed"
+
+
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
     """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
     cli = make_team(tmp_path / "root", "bob", "mia")
@@ -302,7 +321,7 @@ def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path
     cli.ok("claim-task", "4", agent="bob")
     refused = cli("update-task", "4", *ends, "--next", "--wait", "60", agent="bob")
     assert refused.status == 11
-    assert "task-3 is assigned to you, so do it first: teams claim-task task-3." in refused.stderr
+    assert "task-3 is yours, so do it first: teams claim-task task-3." in refused.stderr
 
 
 def test_a_result_is_kept_whatever_else_the_command_changes(tmp_path: Path) -> None:
