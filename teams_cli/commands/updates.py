@@ -117,8 +117,8 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     are completed meanwhile: this task may wait for them.
 
     Raises:
-        TaskBlocked: The time ran out, or the wait was ended by a message to the caller or by the claim of another task.
-            The message or the task was shown, if possible.
+        TaskBlocked: Somebody waits for the caller, or the time ran out, or a message to the caller or the claim of
+            another task ended the wait. The message or the task was shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
@@ -135,6 +135,10 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     if is_new_wish or edit.result is not None:
         to_keep = changes.Edit(result=edit.result, claim=edit.claim, completes_later=can_be_later)
         changes.change_task(call.store, call.team, call.caller, task.id, to_keep)
+    from teams_cli.views import work
+
+    if can_be_later and (step := work.step_others_wait_for(call.store, call.load_team(), call.known_caller)):
+        raise errors.TaskBlocked(_not_yet(call, task, can_be_later), f"Somebody waits for you: {step}")
     others_completable = conditions.asked_completable(call.store, call.team, call.agent, task.id)
     awaited = [completable, others_completable, conditions.news_there(call.store, call.team, call.agent)]
     other_work = conditions.task_claimed(call.store, call.team, call.known_caller, before=awaited)
@@ -187,13 +191,16 @@ def _refuse_after_claim(call: Call, task: Task, claimed: Task, completes_later: 
         call.problems += call.record_shown()
     else:
         advice += f" (its text: teams show-task {claimed.id})"
+    raise errors.TaskBlocked(_not_yet(call, task, completes_later), advice)
+
+
+def _not_yet(call: Call, task: Task, completes_later: bool) -> str:
+    """Return a sentence that says for what the completion of the task waits, and what completes it then."""
     before = dependencies.before_completion(task, dependencies.stored(call.store, call.team))
     refusal = f"{task.id} is not completed yet: it waits for {text.listed([each.id for each in before])}"
     if completes_later:
-        then = "Its result is kept, and your --next after that completes it"
-    else:
-        then = "Only its result is kept. You are notified when that is completed; then repeat the command"
-    raise errors.TaskBlocked(f"{refusal}. {then}", advice)
+        return f"{refusal}. Its result is kept, and your --next after that completes it"
+    return f"{refusal}. Only its result is kept. You are notified when that is completed; then repeat the command"
 
 
 def _show_mail(call: Call) -> bool:

@@ -300,6 +300,26 @@ def test_no_completion_waits_for_the_one_who_waits(tmp_path: Path) -> None:
     assert cli.ok("show-task", "2", agent="bob")["status"] == "completed"
 
 
+def test_a_completion_that_may_wait_lets_nobody_wait(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", after=["task-1"])
+    cli.ok("update-task", "1", "--review-by", "bob", agent="lea")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    answer = cli("update-task", "2", "--status", "completed", "--next", "--wait", "60", agent="bob")
+    assert (answer.status, answer.stderr) == (
+        11,
+        "teams: task-2 is not completed yet: it waits for task-1. Its result is kept, and your --next after that "
+        "completes it\n  Somebody waits for you: teams review-task task-1 --accept --next --wait 540, or teams "
+        "review-task task-1 --reject WHY --next --wait 540\n",
+    )
+    answer = cli("review-task", "1", "--accept", "--next", "--wait", "60", agent="bob")
+    assert "task-2: completed by bob, as you asked: two\n" in answer.stdout
+
+
 def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
     """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
     cli = make_team(tmp_path / "root", "bob", "mia")
