@@ -117,8 +117,8 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     are completed meanwhile: this task may wait for them.
 
     Raises:
-        TaskBlocked: Somebody waits for the caller, or the time ran out, or a message to the caller or the claim of
-            another task ended the wait. The message or the task was shown, if possible.
+        TaskBlocked: The caller should do something else first, or the time ran out, or a message to the caller or the
+            claim of another task ended the wait. The message or the task was shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
@@ -128,17 +128,16 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
 
     _complete_others(call, task)
     completable = conditions.completable(call.store, call.team, task.id)
-    if completable.look(call.store, call.team, Alarm()) or dependencies.left_to_owner(call.store, call.team, task):
-        return []
     can_be_later = not (edit.attaches_files or edit.changes_fields)
+    to_do_first = dependencies.left_to_owner(call.store, call.team, task)
+    if completable.look(call.store, call.team, Alarm()) or (to_do_first and not can_be_later):
+        return []
     is_new_wish = can_be_later and not task.completion_is_asked
     if is_new_wish or edit.result is not None:
         to_keep = changes.Edit(result=edit.result, claim=edit.claim, completes_later=can_be_later)
         changes.change_task(call.store, call.team, call.caller, task.id, to_keep)
-    from teams_cli.views import work
-
-    if can_be_later and (step := work.step_others_wait_for(call.store, call.load_team(), call.known_caller)):
-        raise errors.TaskBlocked(_not_yet(call, task, can_be_later), f"Somebody waits for you: {step}")
+    if can_be_later and (advice := _what_to_do_first(call, task, to_do_first)):
+        raise errors.TaskBlocked(_not_yet(call, task, can_be_later), advice)
     others_completable = conditions.asked_completable(call.store, call.team, call.agent, task.id)
     awaited = [completable, others_completable, conditions.news_there(call.store, call.team, call.agent)]
     other_work = conditions.task_claimed(call.store, call.team, call.known_caller, before=awaited)
@@ -169,6 +168,19 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
     else:
         repeat = "the same command, with all its options"
     raise errors.TaskBlocked(f"{task.id} is not completed yet: {why}", f"{advice}: {repeat}")
+
+
+def _what_to_do_first(call: Call, task: Task, to_do_first: str | None) -> str:
+    """Return what the caller should do instead of waiting until *task* can be completed, or "". *to_do_first* is a task
+    before it that only the caller can do.
+    """
+    from teams_cli.views import work
+
+    if to_do_first:
+        unblock = f"teams update-task {task.id} --unblock {to_do_first}"
+        return f"{to_do_first} is yours, so do it first: teams claim-task {to_do_first}. If it need not wait: {unblock}"
+    step = call.try_to(lambda: work.step_others_wait_for(call.store, call.load_team(), call.known_caller))
+    return f"Somebody waits for you: {step}" if step else ""
 
 
 def _complete_others(call: Call, task: Task) -> None:

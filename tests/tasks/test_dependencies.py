@@ -291,7 +291,10 @@ def test_no_completion_waits_for_the_one_who_waits(tmp_path: Path) -> None:
     for task in ("2", "3"):
         cli.ok("claim-task", task, agent="bob")
     answer = cli("update-task", "3", "--status", "completed", "--next", "--wait", "60", agent="bob")
-    assert answer.status == 11 and "\n  task-2 is yours, so do it first: teams claim-task task-2. " in answer.stderr
+    assert answer.stderr.startswith(
+        "teams: task-3 is not completed yet: it waits for task-2. Its result is kept, and your --next after that "
+        "completes it\n  task-2 is yours, so do it first: teams claim-task task-2. "
+    )
     assert cli("update-task", "2", "--status", "completed", "--next", "--wait", "0.1", agent="bob").status == 11
     waiting = begin(cli, "bob", "update-task", "3", "--status", "completed", "--next", "--wait", "60")
     until_asleep(waiting)
