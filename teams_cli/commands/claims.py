@@ -44,12 +44,25 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if wait is not None:
         return taken(call, _claim_in_time(call, wait))
     if task is None:
-        return taken(call, claims.claim_next(call.store, call.team, call.caller))
+        return taken(call, _claim_next_now(call))
     claimed = claims.claim(call.store, call.team, call.caller, task)
     writers = {claimed.created_by, *(note.by for note in claimed.notes if note.what == "edited")}
     if writers == {call.agent}:  # the caller knows the text of the task
         call.words = words_of_claimed_knowing
     return taken(call, claimed)
+
+
+def _claim_next_now(call: Call) -> Task:
+    """Claim the next ready task. If none is ready, the refusal names the command that somebody waits for, if any."""
+    try:
+        return claims.claim_next(call.store, call.team, call.caller)
+    except errors.NothingReady as refusal:
+        from teams_cli.views import work
+
+        step = call.try_to(lambda: work.step_others_wait_for(call.store, call.load_team(), call.known_caller))
+        if step:
+            raise errors.NothingReady(refusal.message, f"Somebody waits for you: {step}") from None
+        raise
 
 
 def _land_interrupted(call: Call) -> None:

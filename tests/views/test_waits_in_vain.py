@@ -318,6 +318,8 @@ def test_nobody_is_left_waiting_by_a_command_that_waits_itself(cli: Cli) -> None
         "\nnext: teams review-task task-2 --accept --next --wait 540, or teams review-task task-2 --reject WHY --next "
         "--wait 540\n"
     )
+    refusal = cli("claim-task", "--next", agent="bob").stderr
+    assert "no task is ready for bob" in refusal and "  Somebody waits for you: teams review-task task-2" in refusal
 
 
 def test_who_has_left_gets_no_answer(cli: Cli) -> None:
