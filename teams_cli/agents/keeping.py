@@ -133,7 +133,9 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
                 work.git(*_FETCH, "--no-recurse-submodules", child.store, commit)
             nested[child.name] = commit
     head = [work.head] if work.head else []
-    staged_tree = "" if work.bare else _staged_tree(work)
+    # Files of which git only knows that they will be added. They are in the index, but their content is not.
+    intended = [] if work.bare else work.names("diff-files", "--name-only", "--diff-filter=A", "-z")
+    staged_tree = "" if work.bare else _staged_tree(work, intended)
     staged = [_commit_tree(work, staged_tree, "Staged", head)] if staged_tree else []
     tree = tree_of(work)
     parents = [*head, *staged, *_independent_tips(work), *nested.values(), *drafts]
@@ -144,6 +146,7 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
         "head": work.head,
         "branch": work.branch,
         "staged": {"0": staged[0]} if staged else {},
+        "intended": intended,
         "stash": work.stashed,
         "bare": work.bare,
         "refs": dict(line.split(" ") for line in git.lines(references)),
@@ -186,11 +189,13 @@ def _independent_tips(work: Work) -> list[str]:
     return sorted(outside_head - {parent for _, *parents in commits_and_parents for parent in parents})
 
 
-def _staged_tree(work: Work) -> str:
-    """Return the staged files as a git tree, or "" if HEAD has the same files. Files in conflict are taken from HEAD:
-    the sides of the conflict are in commits, and a resolution that was begun is in the checkout.
+def _staged_tree(work: Work, left_out: Sequence[str]) -> str:
+    """Return the staged files as a git tree, without those in *left_out*, or "" if HEAD has the same files. Files in
+    conflict are taken from HEAD: the sides of the conflict are in commits, and a resolution that was begun is in the
+    checkout.
     """
-    entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
+    staged = (entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z"))
+    entries = [entry for entry in staged if entry[2] not in left_out]
     # Each entry is `MODE BLOB STAGE\tNAME`; a conflict has other stages than 0.
     resolved = [(about.removesuffix(" 0"), name) for about, _, name in entries if about.endswith(" 0")]
     with _index(work) as index:
@@ -219,8 +224,9 @@ def _put(index: Callable[..., str], lines: Sequence[str]) -> None:
 
 
 def tree_of(work: Work) -> str:
-    """Return the files of the checkout as a git tree, including files that git was told to skip. A nested repository
-    becomes a link to its HEAD. The index of the checkout is not changed.
+    """Return the files of the checkout as a git tree, including files that git was told to skip, and files that a rule
+    ignores but that are staged. A nested repository becomes a link to its HEAD. The index of the checkout is not
+    changed.
     """
     entries: list[str] = []
     with _index(work) as index:
@@ -231,7 +237,9 @@ def tree_of(work: Work) -> str:
         nested = [repository for repository in work.nested if not repository.bare]
         excluded = [f":(exclude,top,literal){repository.name}" for repository in nested]
         index("add", "--all", "--sparse", "--", ".", *excluded)
-        if skipped := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
+        staged_ignored = work.names("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
+        names = {*work.hidden, *work.ignored, *staged_ignored} - {repository.name for repository in nested}
+        if skipped := [name for name in names if os.path.lexists(f"{work.path}/{name}")]:
             words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
             index(*words, stdin="".join(f"{name}\0" for name in skipped), GIT_LITERAL_PATHSPECS="1")
         absent = {  # what a sparse checkout leaves out
@@ -359,6 +367,10 @@ def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
     staged = about.get("staged", {}).get("0")
     start = staged or about.get("head") or "--empty"
     git.must(path, "read-tree", start)
+    if intended := about.get("intended"):
+        words = ("add", "--intent-to-add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+        names = "".join(f"{name}\0" for name in intended)
+        git.run(path, *words, stdin=names, variables={"GIT_LITERAL_PATHSPECS": "1"})
     if left_out:
         _restore_left_out(path, commit, start, left_out)
     git.run(path, "update-index", "--quiet", "--refresh")

@@ -57,6 +57,20 @@ def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     assert cli.ok("prune", "--yes")[0]["ref"] == ref and cli.ok("worktree", "list", "--kept") == []
 
 
+def test_staged_files_that_a_rule_ignores_come_back(cli: Cli, main: Path) -> None:
+    (main / ".gitignore").write_text("*.log\n")
+    git(main, "add", ".gitignore")
+    git(main, "commit", "-qm", "rule")
+    stage = "echo 1 >one.log; git add -f one.log; echo 2 >one.log; echo 3 >two.log; git add -fN two.log; echo 4 >three"
+    tree = made_by(cli, "ann", main, f"{stage}; git add -N three")
+    before = git(tree, "status", "--porcelain")
+    assert before == "AM one.log\n A three\n A two.log"
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert cli.ok("worktree", "restore", ref)["path"] == str(tree)
+    assert git(tree, "status", "--porcelain") == before and git(tree, "show", ":one.log") == "1"
+    assert [(tree / name).read_text() for name in ("one.log", "two.log", "three")] == ["2\n", "3\n", "4\n"]
+
+
 @pytest.mark.parametrize("strange", ["\u2028", "\x85", "\u3000"])
 def test_work_on_a_branch_with_a_strange_name_comes_back(cli: Cli, main: Path, strange: str) -> None:
     """Git allows characters in it at which Python divides lines and words."""
