@@ -429,7 +429,7 @@ class Command:
             try:
                 document = self.run(call, **{**values, id_parameter.name: key})
             except errors.TeamsError as refused:
-                if documents and self.changes:
+                if documents and not self.reads:
                     refused.message = f"{refused.message} ({', '.join(ids[: ids.index(key)])}: done)"
                 raise
             is_list = isinstance(document, list)

@@ -50,6 +50,14 @@ def test_a_change_that_one_task_refuses_is_made_to_none(cli: Cli) -> None:
         assert cli.refused("update-task", *words, agent="lea") == refused, words
 
 
+def test_a_refusal_for_one_of_several_says_what_was_done_before(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    for words in (("heartbeat", "--task", "1,2"), ("release-task", "1,2")):
+        first_line = cli(*words, agent="bob").stderr.splitlines()[0]
+        assert first_line.startswith("teams: task-2 is ") and first_line.endswith(" (1: done)")
+    assert "(1: done)" not in cli("show-task", "1,9", agent="bob").stderr  # only shown
+
+
 def test_a_completion_with_an_unseen_edit_is_refused_once(cli: Cli) -> None:
     for task in ("1", "2"):
         cli.ok("claim-task", task, agent="bob")
