@@ -186,6 +186,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     * A message of a person or an agent is never outdated, nor is a notice of a release, because it says why.
     * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again or
       has ended it.
+    * A notice that a task was completed is outdated if the task was reopened since, for example by a failed landing.
     * A notice that a task can be completed, or was returned to the agent, is outdated if the agent does not have it.
     * A notice that an owner is silent is outdated when the grace period is over. Logins can't close it for the leader.
     * A notice that a task is no longer assigned to the agent is outdated if the agent never saw that it was.
@@ -200,6 +201,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return _is_assignment_unseen(store, team, agent, message, task_id)
     if event == Event.PLAN_PROPOSED:
         return not _is_plan_open(store, team, message.about or "")
+    if event == Event.TASK_COMPLETED:
+        task = _task(store, team, task_id)
+        return task is not None and (task.status != "completed" or (task.completed_at or "") > message.timestamp)
     if event in (Event.TASK_BACK, Event.TASK_COMPLETABLE):
         task = _task(store, team, task_id)
         return task is None or (task.owner, task.status) != (agent, "in_progress")

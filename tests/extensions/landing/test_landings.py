@@ -374,6 +374,11 @@ def test_a_landing_whose_check_fails_on_the_merged_result(shop: Shop) -> None:
     assert git(shop.main, "worktree", "list").count("\n") == 2
     assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
     assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "100")
+    assert "completed by bob" not in shop.cli("wait", "--timeout", "0", agent="lea").stdout  # it no longer is
+    git(shop.trees["bob"], "rm", "-q", "new")
+    shop.write(shop.trees["bob"], "other", "2")
+    shop.complete("bob")
+    assert shop.cli("wait", "--timeout", "0", agent="lea").stdout.count("completed by bob") == 1
 
 
 def test_a_conflicting_landing_is_overtaken_at_most_three_times(shop: Shop) -> None:
