@@ -432,6 +432,8 @@ def after_line(task: dict[str, Any]) -> list[str]:
     if ended := [row["id"] for row in rows if row["status"] in FINISHED]:
         free = f"teams update-task {task['id']} --unblock {','.join(ended)}"
         return [f"completes after: {_states(rows)}; to wait no longer for {text.listed(ended)}: {free}"]
+    if own := [row["id"] for row in rows if "owner" in task and row.get("owner") == task["owner"]]:
+        return [f"completes after: {_states(rows)}; complete your own first: {text.listed(own)}"]
     wait = f"teams wait --task {rows[0]['id']} --timeout 540"
     how = "if not, complete it with --next --wait when you are done: you get other work until it can be completed"
     return [f"completes after: {_states(rows)}; if your work needs theirs on main: {wait}; {how}"]

@@ -288,8 +288,9 @@ def test_no_completion_waits_for_the_one_who_waits(tmp_path: Path) -> None:
     add_tasks(cli, "two", after=["task-1"])
     add_tasks(cli, "three", after=["task-2"])
     cli.ok("claim-task", "1", agent="mia")
-    for task in ("2", "3"):
-        cli.ok("claim-task", task, agent="bob")
+    cli.ok("claim-task", "2", agent="bob")
+    shown = cli("claim-task", "3", agent="bob").stdout
+    assert "completes after: task-2 (in_progress by bob); complete your own first: task-2\n" in shown
     answer = cli("update-task", "3", "--status", "completed", "--next", "--wait", "60", agent="bob")
     assert answer.stderr.startswith(
         "teams: task-3 is not completed yet: it waits for task-2. Its result is kept, and your --next after that "
