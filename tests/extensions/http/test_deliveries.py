@@ -70,6 +70,7 @@ def test_an_agent_interrupts_another_in_the_way_of_janus(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_message_queues_unless_it_is_to_interrupt(cli: Cli, server: Server) -> None:
     """If the request does not say, the setting `delivery` decides, also in the shell."""
+    assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
     listening(cli, "zoe")
     told = {"message": "true", "sender": "bob"}
     assert message(server, "zoe", told).json["interrupted"] is False
@@ -84,7 +85,6 @@ def test_a_message_queues_unless_it_is_to_interrupt(cli: Cli, server: Server) ->
     cli.ok("send-message", "eve", "true", agent="bob")
     assert ended(cli, "eve").turns == 2
     assert message(server, "mia", told).json["interrupted"] is False
-    assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
 
 
 def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
