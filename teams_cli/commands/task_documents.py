@@ -462,12 +462,17 @@ def _states(rows: list[dict[str, Any]]) -> str:
     return text.listed([f"{row['id']} ({row['status']}{by})" for row, by in zip(rows, by_owner, strict=True)])
 
 
+def is_checked_on_commits(task: dict[str, Any]) -> bool:
+    """Return whether the task's check runs on committed work, not on the files in a directory as they are."""
+    return "checkFrom" in task and "checkIn" not in task
+
+
 def _check(task: dict[str, Any]) -> Parts:
     if "check" not in task:
         return []
     if "check" not in task.get("explain", ()):
         return [f"check: {task['check']}"]
-    on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
+    on = " on committed work" if is_checked_on_commits(task) else ""
     return [f"check, run{on} when you complete it (if it fails, the task stays yours): {task['check']}"]
 
 

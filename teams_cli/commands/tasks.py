@@ -22,6 +22,7 @@ from teams_cli.commands.declaration import (
 from teams_cli.commands.task_documents import (
     after_line,
     blocker_line,
+    is_checked_on_commits,
     line,
     refuse_stopped,
     reviewer_in_words,
@@ -346,6 +347,8 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]], leads: bool = 
         for each in created
         if each.get("assignee") not in (None, each.get("createdBy"), *members) and not each.get("assigneeExpected")
     ]
+    if not in_full and any(map(is_checked_on_commits, created)):
+        lines.append("checks run on committed work; checkIn: DIR runs one in DIR as it is")
     if notified:
         lines.append(f"notified: {text.listed(list(dict.fromkeys(notified)))}")
     if members:
@@ -397,7 +400,7 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
     only which of these it needs, and the reviewer's name.
     """
     requirements = {
-        "check": task.get("check"),
+        "check on committed work:" if in_full and is_checked_on_commits(task) else "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
         "review by": reviewer_in_words(task),
         "plan": "required" if task.get("planRequired") else None,

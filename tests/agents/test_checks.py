@@ -73,6 +73,11 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     shop.ok("mia", "claim-task", "2")
     shop.complete("mia", "2")
     assert "commit" not in shop.task("2")["checked"]
+    made = shop.at("lea", "create-task", "v", "--check", "test -e new", where=shop.main)
+    assert made.stdout == "task-3: pending: v (check on committed work: test -e new)\n"
+    (tmp_path / "list").write_text('[{title: w, check: "true"}, {title: x, check: "true", checkIn: .}]')
+    done = shop.at("lea", "create-task", "--from", str(tmp_path / "list"), where=shop.main)
+    assert "\nchecks run on committed work; checkIn: DIR runs one in DIR as it is\nnext: " in done.stdout
 
 
 def test_a_failed_check_says_that_the_work_is_not_merged(shop: Shop) -> None:
