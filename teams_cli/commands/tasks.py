@@ -347,8 +347,6 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]], leads: bool = 
         for each in created
         if each.get("assignee") not in (None, each.get("createdBy"), *members) and not each.get("assigneeExpected")
     ]
-    if not in_full and any(map(is_checked_on_commits, created)):
-        lines.append("checks run on committed work; checkIn: DIR runs one in DIR as it is")
     if notified:
         lines.append(f"notified: {text.listed(list(dict.fromkeys(notified)))}")
     if members:
@@ -562,13 +560,16 @@ COMMANDS = in_group(
         ),
         option(
             "--check",
-            "A command that must pass before the task is completed.",
+            "A command that must pass, on committed work, before the task is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
         option(
-            "--check-in", "The directory where the check runs if the owner has no worktree.", metavar="DIR", seldom=True
+            "--check-in",
+            "The directory whose files the check sees as they are, if the owner has no worktree.",
+            metavar="DIR",
+            seldom=True,
         ),
         option("--review-by", "The role or member that must accept the work.", metavar="WHO", seldom=True),
         doc=tasks.create,

@@ -323,7 +323,7 @@ COMMANDS = in_group(
         ),
         option(
             "--check",
-            "A new command that must pass before the task is completed.",
+            "A new command that must pass, on committed work, before the task is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,

@@ -27,11 +27,12 @@ _EXAMPLE = """- id: a
   title: TITLE
   description: |
     TEXT
-  check: "COMMAND"  # must pass before it is completed
+  check: "COMMAND"  # must pass, on committed work, before it is completed
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: MEMBER}
-# all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
+# all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], run: COMMAND,
+# checkIn: DIRECTORY (the check sees its files as they are),
 # after: [a] (starts now, completes after a), blocks: [task-9] (an existing task)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
@@ -308,7 +309,7 @@ def work(brief: Document) -> str | None:
         return WAIT_A_WHILE
     if task["plan"] == "rejected":
         return revise(task["planId"], task["id"])
-    return propose(task["id"]) if task["plan"] == "required" else complete(task["id"], task["hasResult"])
+    return propose(task["id"]) if task["plan"] == "required" else complete(task["id"], task["resultIsKept"])
 
 
 def _unblock(task: Document) -> str:

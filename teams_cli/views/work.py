@@ -8,7 +8,7 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Event, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
-from teams_cli.tasks import dependencies, leases, tasks
+from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
@@ -59,7 +59,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
 
     The owner waits for the blockers. Once it has stored its result, it waits for the blockers and the tasks of `after`
     that have not ended. `inVain` names those that ended without being completed or can never become ready, and
-    `toDoFirst` one that only the owner can do now.
+    `toDoFirst` one that only the owner can do now. If `resultIsKept`, a completion need not repeat the result.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.waits_for}:
@@ -93,6 +93,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "inVain": in_vain,
             "toDoFirst": dependencies.left_to_owner(store, team.name, task) if awaited else None,
             "hasResult": has_result,
+            "resultIsKept": has_result or checks.kept_result(task, task.owner or "") is not None,
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
                 for blocker in blockers

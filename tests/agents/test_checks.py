@@ -26,6 +26,9 @@ def test_a_task_with_a_check_is_completed_only_if_that_passes(shop: Shop) -> Non
     )
     again = shop.at("bob", "update-task", "1", "--status", "completed", "--next", "--wait", "9").stderr
     assert again.endswith("again (your result is kept): teams update-task task-1 --status completed --next --wait 9\n")
+    shop.cli.ok("send-message", "bob", "go on", "--fyi", agent="lea")
+    step = "next: teams update-task task-1 --status completed --next --wait 540\n"
+    assert shop.ok("bob", "wait", "--timeout", "60").endswith(step)
     task = shop.task()
     assert (task["status"], task["checked"]["status"], task["checked"]["by"]) == ("in_progress", 1, "bob")
     assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
@@ -75,9 +78,6 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     assert "commit" not in shop.task("2")["checked"]
     made = shop.at("lea", "create-task", "v", "--check", "test -e new", where=shop.main)
     assert made.stdout == "task-3: pending: v (check on committed work: test -e new)\n"
-    (tmp_path / "list").write_text('[{title: w, check: "true"}, {title: x, check: "true", checkIn: .}]')
-    done = shop.at("lea", "create-task", "--from", str(tmp_path / "list"), where=shop.main)
-    assert "\nchecks run on committed work; checkIn: DIR runs one in DIR as it is\nnext: " in done.stdout
 
 
 def test_a_failed_check_says_that_the_work_is_not_merged(shop: Shop) -> None:
