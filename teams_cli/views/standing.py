@@ -159,12 +159,14 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
         ready_in_words += f" ({text.listed(assigned, _MOST_NAMED)})"
     if in_progress:
         busy = {team.leader, *(task.owner for task in in_progress)}
-        idle = []
-        for member in _others(team, reader):
+        idle, others = [], _others(team, reader)
+        for member in others:
             if member.agent_id not in busy:
                 silent = _silent_for(seconds_since(_last_heard_of(store, team, member), store.now()))
                 idle.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
         idle_in_words = f"idle: {text.listed(idle, _MOST_NAMED)}" if idle else ""
+        if ready and len(others) == 1 and not idle:  # the leader may wonder why nobody takes the ready tasks
+            idle_in_words = f"{others[0].agent_id} is the only member"
         return "; ".join(filter(None, (ready_in_words, idle_in_words)))
     if not overview.counts["pending"]:
         return ""

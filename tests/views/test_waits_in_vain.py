@@ -34,6 +34,10 @@ def test_an_agent_that_waited_in_vain_hears_what_is_in_progress(cli: Cli) -> Non
     cli.ok("send-message", "lea", "which?", agent="bob")
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
     assert said.endswith("\n  Keep waiting: teams wait --claim --timeout 540 --needed\n")
+    cli.ok("leave-team", agent="mia")
+    cli("wait", "--timeout", "0", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    assert "1 blocked by it); 1 ready; bob is the only member. Keep waiting: " in said
 
 
 def test_a_wait_in_vain_says_when_files_of_a_silent_owner_changed(shop: Shop) -> None:
