@@ -27,12 +27,11 @@ _EXAMPLE = """- id: a
   title: TITLE
   description: |
     TEXT
-  check: "COMMAND"  # must pass, on committed work, before it is completed
+  check: "COMMAND"  # must pass on committed work
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: MEMBER}
-# all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], run: COMMAND,
-# checkIn: DIRECTORY (the check sees its files as they are),
+# all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
 # after: [a] (starts now, completes after a), blocks: [task-9] (an existing task)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
