@@ -8,7 +8,7 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Event, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
-from teams_cli.tasks import checks, dependencies, leases, tasks
+from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
@@ -93,7 +93,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             "inVain": in_vain,
             "toDoFirst": dependencies.left_to_owner(store, team.name, task) if awaited else None,
             "hasResult": has_result,
-            "resultIsKept": has_result or checks.kept_result(task, task.owner or "") is not None,
+            "resultIsKept": has_result or (task.checked is not None and _is_kept(task)),
             "results": [
                 {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
                 for blocker in blockers
@@ -104,6 +104,12 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
         }
         rows.append(row)
     return rows
+
+
+def _is_kept(task: Task) -> bool:
+    from teams_cli.tasks import checks  # imported only after a check
+
+    return checks.kept_result(task, task.owner or "") is not None
 
 
 def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
